@@ -28,6 +28,7 @@ from side_by_side import (  # noqa: F401
 )
 
 from deathmatch.agent.keeper import Settings
+from deathmatch.data import table_files
 from deathmatch.hosts import opening
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -210,7 +211,7 @@ class Tree:
 
 def copy_tree(to: Path) -> Path:
     """Copy the project's files, without what was measured and made of it; return the copy."""
-    measured = {path.parts[-3] for path in ROOT.glob("data/*/*/points.parquet")}
+    measured = {name.split("/")[0] for name in table_files.measured()}
     left_out = {("tests", "data"), *(("data", dataset) for dataset in measured)}
     for name in project_files():
         if name.parts[1:2] == ("reference",) or name.parts[:2] in left_out:

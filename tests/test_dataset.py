@@ -64,10 +64,10 @@ def test_what_a_program_is_called(tmp_path):
 
 
 def test_what_counts_as_a_difference():
-    def trial(server: str = "a", kernel: str = "1", python: str = "1", **tools: str) -> dict:
+    def trial(server: str = "a", httperf: str = "1", python: str = "1", **tools: str) -> dict:
         return {
             "server": server,
-            "tools": {"harness": {"kernel": kernel, "python": python}, "server": tools},
+            "tools": {"harness": {"httperf": httperf, "python": python}, "server": tools},
         }
 
     def different(*trials: dict) -> list[str]:
@@ -79,12 +79,12 @@ def test_what_counts_as_a_difference():
     assert different(trial(cc="1"), trial(cc="1", python="2"), {"server": "a"}) == []
     assert different(trial(cc="1"), trial("b", cc="2")) == []
     assert different(trial(cc="1"), trial(cc="2")) == ["cc of servers/a"]
-    assert different(trial(), trial("b", kernel="2")) == ["kernel"]
+    assert different(trial(), trial("b", httperf="2")) == ["httperf"]
     # Experiments may be measured on different days, but all from one source of tools.
     static, dynamic = (trial() | {"experiment": name} for name in ("static", "dynamic"))
-    later = trial(kernel="2") | {"experiment": "dynamic"}
+    later = trial(httperf="2") | {"experiment": "dynamic"}
     assert different(static, later) == []
-    assert different(static, dynamic, later) == ["kernel"]
+    assert different(static, dynamic, later) == ["httperf"]
     for each, source in ((static, "debian"), (dynamic, "nix")):
         each["tools"]["harness"] = each["tools"]["harness"] | {"toolchain": source}
     assert different(static, dynamic) == ["toolchain"]

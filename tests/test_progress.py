@@ -128,9 +128,9 @@ def test_a_trial_of_another_testbed_counts_against_mixed_toolchains_if_it_stays(
     own = next(trial for trial in part.trials)
     far = next(trial for trial in whole.trials if trial.server.name == "null")
     monkeypatch.chdir(tmp_path)
-    record(own, tmp_path, **of_tools(kernel="6.1"))
-    record(far, tmp_path, testbed="lab", **of_tools(kernel="5.4"))
-    with pytest.raises(UserError, match="two toolchains would be mixed: kernel is"):
+    record(own, tmp_path, **of_tools(httperf="1"))
+    record(far, tmp_path, testbed="lab", **of_tools(httperf="2"))
+    with pytest.raises(UserError, match="two toolchains would be mixed: httperf is"):
         part.check_toolchain(here=False)
     whole.check_toolchain(here=False)
 

@@ -9,10 +9,9 @@ import pytest
 import slurm
 from conftest import AS_ROOT, HUNG_S, ROOT, Tree, copy_tree, kill, wait_for
 
-from deathmatch.builds import tool_differences
 from deathmatch.errors import UserError
 from deathmatch.hosts import hardware
-from deathmatch.run import cluster
+from deathmatch.run import cluster, sittings
 
 PLUGIN = ROOT / "workflow" / "plugins" / "snakemake_logger_plugin_deathmatch"
 PROFILE = ("--profile", "profiles/slurm")
@@ -80,9 +79,9 @@ def test_a_node_reads_which_job_it_is_to_do(written, wildcards):
     assert split(written) == (written.partition(":")[0], wildcards)
 
 
-def machine(**other) -> dict:
-    of = {"cpu": "A", "cpus": 64, "memory_bytes": 256_000_000_000, "os": "Debian"}
-    return {"server": "null", "machine": of | other}
+def machine(n: int = 1, **other) -> dict:
+    of = {"cpu": "A", "kernel": "6.1", "cpus": 64, "memory_bytes": 256_000_000_000, "os": "Debian"}
+    return {"experiment": "backlog", "n": n, "server": "null", "machine": of | other}
 
 
 def test_nodes_of_one_kind_need_not_have_the_same_bytes_of_memory():
@@ -90,13 +89,17 @@ def test_nodes_of_one_kind_need_not_have_the_same_bytes_of_memory():
     assert not list(hardware.differences(alike))
 
 
-def test_two_kinds_of_node_are_not_mixed(monkeypatch):
-    records = [("one", machine()), ("two", machine(cpu="B"))]
-    tool_differences.check("tiny", records)
-    monkeypatch.setenv(hardware.RUN, "mine")
-    with pytest.raises(UserError, match="two kinds of machine would be mixed: cpu") as refused:
-        tool_differences.check("tiny", records)
-    assert "A   (one)" in str(refused.value) and "B   (two)" in str(refused.value)
+@pytest.mark.parametrize(("key", "old", "new"), [("cpu", "A", "B"), ("kernel", "6.1", "6.2")])
+def test_two_kinds_of_machine_are_not_mixed_in_a_round(key, old, new):
+    where = "data/smoke/backlog/null/default/1"
+    records = [(where, machine()), ("this machine now", machine(**{key: new}))]
+    with pytest.raises(UserError, match=f"two kinds of machine would be mixed: {key}") as refused:
+        sittings.check_machine("smoke", records)
+    said = str(refused.value)
+    assert f"{old}   ({where})" in said and f"{new}   (this machine now)" in said
+    assert "rm -r data/smoke/backlog/*/*/1" in said
+    # Another round may have another.
+    sittings.check_machine("smoke", [records[0], ("this machine now", machine(2, **{key: new}))])
 
 
 def test_a_node_of_other_packages_builds_nothing_again(tree: Tree):

@@ -189,7 +189,9 @@ def without(start: str) -> Callable[[dict], object]:
 def packed(sample: Sample, damage: Callable[[Path], object]) -> None:
     """Pack its raw logs, as they were, and damage the archive or a folder."""
     folder = sample.folder / sample.experiment
-    made = archive._pack(folder, sorted(file.parent for file in sample.files))
+    made = archive.write(
+        folder / archive.NAME, folder, sorted(file.parent for file in sample.files)
+    )
     damage(made)
 
 
@@ -277,7 +279,7 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
     ("a trial of another toolchain", STATIC, RAW,
      lambda s: s.record(lambda r: r["tools"]["server"].update(cc="gcc-4.4 4.4.5")), {"DM-TOOLS"}),
     ("another kernel", STATIC, RAW,
-     lambda s: s.record(lambda r: r["tools"]["harness"].update(kernel="2.6.32")), {"DM-TOOLS"}),
+     lambda s: s.record(lambda r: r["machine"].update(kernel="2.6.32")), {"DM-MACHINE"}),
     ("a tool that is not named", STATIC, RAW,
      lambda s: s.record(lambda r: r["tools"]["harness"].pop("httperf")), {"DM-TOOLS"}),
     ("another machine", STATIC, RAW, lambda s: s.record(lambda r: r["machine"].update(cpu="Z80")),

@@ -5,6 +5,7 @@ from deathmatch.builds import nix, toolchain
 from deathmatch.errors import UserError
 from deathmatch.plan import files, server
 from deathmatch.run import cli_config, code_inputs, invocation, progress, study
+from deathmatch.run.study import JUDGED
 
 # A large matrix makes jobs that live to the end: looking for garbage is a tenth of a dry run.
 gc.set_threshold(100_000)
@@ -24,24 +25,38 @@ def all_files(study):
         *[f"build/servers/{name}/build.json" for name in study.built],
         # All are named, so that a trial that is gone is measured even where its table exists.
         *trial_records(study.trials),
+        *judged(study, study.sittings),
         *paper_files(study),
         *([f"data/{study.dataset}/complete"] if study.trials else []),
     ]
 
 
 def paper_files(study):
-    """Return the paper, the explorer and the figures of a study."""
-    return [*study.paper, study.explorer, f"build/report/{study.dataset}"]
+    """Return the paper, the explorer and the figures of a study; none before it is complete."""
+    return (
+        []
+        if study.lacking
+        else [*study.paper, study.explorer, f"build/report/{study.dataset}"]
+    )
 
 
 def trial_records(trials):
     return [f"{trial.folder}/trial.json" for trial in trials]
 
 
+def judged(study, names):
+    """Return the file of each sitting that says that it was kept."""
+    return [f"{JUDGED}/{study.dataset}/{name}" for name in names]
+
+
 def trials_of(wildcards):
-    """Return the records of an experiment."""
-    trials = INVOCATION.of_dataset(wildcards.dataset).trials
-    return trial_records(t for t in trials if t.experiment.name == wildcards.experiment)
+    """Return the records of an experiment, and the files of its sittings."""
+    study = INVOCATION.of_dataset(wildcards.dataset)
+    own = [t for t in study.trials if t.experiment.name == wildcards.experiment]
+    held = [
+        name for name, trials in study.sittings.items() if not {*own}.isdisjoint(trials)
+    ]
+    return [*trial_records(own), *judged(study, held)]
 
 
 def before_trials(wildcards):

@@ -24,6 +24,29 @@ rule trial:
         ' "$(dirname {output:q})" > {log:q} 2>&1'
 
 
+# Its job fails if the sitting is refused: what needs its trials is not made, others go on.
+rule sitting:
+    input:
+        lambda wildcards: trial_records(
+            INVOCATION.of_dataset(wildcards.dataset).sittings[wildcards.sitting]
+        ),
+    output:
+        touch(f"{JUDGED}/{{dataset}}/{{sitting}}"),
+    log:
+        "build/logs/sitting/{dataset}/{sitting}.log",
+    wildcard_constraints:
+        dataset=INVOCATION.measured_dataset,
+        sitting=r"[\w-]+",
+    # Before the next sitting's trials, and not beside one.
+    priority: 1_000_000
+    resources:
+        **{INVOCATION.machine: 100},
+    message:
+        "Judge the sitting {wildcards.sitting}"
+    shell:
+        "python -IS bin/forked sitting {wildcards.dataset:q} {wildcards.sitting:q} > {log:q} 2>&1"
+
+
 # Fails, after all is measured and published, if a server could not be measured.
 rule complete:
     input:

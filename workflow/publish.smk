@@ -10,7 +10,7 @@ rule ledger:
     log:
         "build/logs/ledger/{decided}.log",
     wildcard_constraints:
-        decided=r"[\w.-]+",
+        decided=r"[\w./-]+",
     # What reads it takes longest.
     priority: 1
     message:

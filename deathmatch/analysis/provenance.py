@@ -7,7 +7,7 @@ data/<kind>/<name>.json, that `deathmatch <kind> <name>` wrote.
 
 import json
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import polars as pl
 
@@ -15,6 +15,7 @@ from deathmatch.analysis import phrases
 from deathmatch.analysis.stats import CONFIDENCE
 from deathmatch.data import table_files
 from deathmatch.errors import UserError
+from deathmatch.plan import paths
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.paths import ROOT
 
@@ -166,10 +167,10 @@ def sides(trials: pl.DataFrame) -> str:
 
 
 def _trials(source: str) -> pl.DataFrame | None:
-    parts = PurePath(source).parts
-    if len(parts) != 4 or parts[0] != "data" or not parts[3].endswith(".parquet"):
+    dataset, parts = paths.split(Path(source))
+    if len(parts) != 2 or not source.startswith("data/") or not source.endswith(".parquet"):
         return None
-    path = table_files.path_of(parts[1], parts[2], "trials")
+    path = table_files.path_of(dataset, parts[0], "trials")
     return pl.read_parquet(path) if path.is_file() else None
 
 

@@ -13,22 +13,23 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import hardware
 from deathmatch.plan.server import Server
 
-# Tools of the harness that may differ within a dataset: they neither serve nor offer load.
-FREE = {"python", "snakemake"}
-# Where tools come from is the same in all experiments of a dataset. The kernel and the load
-# generators are compared within an experiment, as its numbers are.
+# Tools of the harness that may differ within a dataset: they neither serve nor offer load. The
+# kernel belongs to the machine (`hosts.hardware`), which may be another in each round.
+FREE = {"python", "snakemake", "kernel"}
+# Where tools come from is the same in all experiments of a dataset. The load generators are
+# compared within an experiment, as its numbers are.
 WHOLE = {"toolchain", "flake.lock"}
 
 
 def entry(
-    where: str, experiment: str, server: str, harness: dict, tools: dict
+    where: str, experiment: str, n: int, server: str, harness: dict, tools: dict
 ) -> tuple[str, dict]:  # fmt: skip
     """Return what a trial of a server would record now, as `differences` takes it.
 
     `where` names what measures it, `harness` and `tools` are as in `trial.json`.
     """
     both = {"harness": harness, "server": tools}
-    return where, {"experiment": experiment, "server": server, "tools": both}
+    return where, {"experiment": experiment, "n": n, "server": server, "tools": both}
 
 
 def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -54,25 +55,14 @@ def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict
 
 
 def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
-    """Raise UserError if the records, as `differences` takes them, are of two toolchains.
-
-    Or, in a job of a cluster, of two kinds of machine.
-    """
-    records = list(records)
-    for key, places in hardware.differences(records) if hardware.on_cluster() else []:
-        raise _mixed(
-            dataset, "kinds of machine", key, places,
-            "A dataset holds one kind. Name one for the rule `trial`, by slurm_partition\n"
-            "  or constraint in profiles/slurm/config.yaml, and measure again what another kind\n"
-            "  measured: rm -r the folders of those trials",
-        )  # fmt: skip
+    """Raise UserError if the records, as `differences` takes them, are of two toolchains."""
     for tool, places in differences(records):
         server = tool.partition(" of servers/")[2]
         stale = f"data/{dataset}/*/{server}" if server else f"data/{dataset}"
         if not server and tool not in WHOLE:
             measured = [place for place in places.values() if place.startswith("data/")]
-            stale = "/".join(measured[0].split("/")[:3]) if measured else stale
-        raise _mixed(
+            stale = measured[0].rsplit("/", 3)[0] if measured else stale
+        raise mixed(
             dataset, "toolchains", tool, places,
             "An experiment holds one toolchain. Either go on with the first one;\n"
             f"  or measure those trials again: rm -r {stale}\n"
@@ -81,7 +71,11 @@ def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
         )  # fmt: skip
 
 
-def _mixed(dataset: str, kinds: str, name: str, places: dict[str, str], remedy: str) -> UserError:
+def mixed(dataset: str, kinds: str, name: str, places: dict[str, str], remedy: str) -> UserError:
+    """Return the error of a dataset in which two identities of something would be mixed.
+
+    `places`: where each was first seen.
+    """
     (first, where), (second, elsewhere), *_ = places.items()
     return UserError(
         f"two {kinds} would be mixed: {name} is\n"
@@ -91,24 +85,24 @@ def _mixed(dataset: str, kinds: str, name: str, places: dict[str, str], remedy: 
     )
 
 
-def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dict]]:
-    """Return what a trial of each would record now, as `check` takes it.
+def on_this_machine(trials: Iterable[tuple[str, int, Server]]) -> list[tuple[str, dict]]:
+    """Return what a trial of each would record now, as `check` takes it, with `machine`.
 
-    `trials` has the experiment's name and the server. The tools of a server that is not built yet
-    are left out.
+    `trials` has the experiment's name, the round and the server. The tools of a server that is not
+    built yet are left out.
     """
     trials = list(trials)
-    servers = {server.name: server for _, server in trials}
+    servers = {server.name: server for *_, server in trials}
     own = {
         name: tools(server) if (build_dir(name) / RECORD).exists() else {}
         for name, server in servers.items()
     }
     harness = toolchain.harness() if trials else {}
-    machine = {"machine": hardware.describe()} if trials and hardware.on_cluster() else {}
+    machine = {"machine": hardware.describe()} if trials else {}
     return [
         (where, record | machine)
-        for experiment, server in trials
+        for experiment, n, server in trials
         for where, record in [
-            entry("this machine now", experiment, server.name, harness, own[server.name])
+            entry("this machine now", experiment, n, server.name, harness, own[server.name])
         ]
     ]

@@ -182,6 +182,10 @@ def _choice(parser: argparse.ArgumentParser) -> None:
             f"--{kind}s", default="all", metavar="NAMES",
             help=f"only these {kind}s, separated by commas; default: all",
         )  # fmt: skip
+    parser.add_argument(
+        "--sitting", default="all", metavar="NAMES",
+        help="only these sittings of the dataset, separated by commas; default: all",
+    )  # fmt: skip
 
 
 def failures(parser: argparse.ArgumentParser) -> None:
@@ -191,6 +195,16 @@ def failures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retry", action="store_true", help="forget these trials, so that they run again"
     )
+
+
+def sitting(parser: argparse.ArgumentParser) -> None:
+    """Declare what `sitting` takes."""
+    parser.add_argument("dataset", help="a file in config/datasets/ that has sittings")
+    parser.add_argument("sitting", help="the name of a sitting of which all trials are measured")
+    parser.add_argument(
+        "--refuse", metavar="WHY", default="",
+        help="refuse it whatever its numbers are, for a fault that was found since",
+    )  # fmt: skip
 
 
 def tidy(parser: argparse.ArgumentParser) -> None:

@@ -118,6 +118,12 @@ GROUPS: dict[str, dict[str, Command]] = {
             arguments.explore, "--dataset smoke --out paper/smoke/explore.html",
             "One HTML file that fetches nothing; `./shell snakemake paper` makes it too.",
         ),
+        "sitting": Command(
+            "judge a sitting that is measured: pack its trials, or set them aside to be repeated",
+            "run.end_sitting", arguments.sitting, "--help",
+            "A run does so after a sitting's last trial. By the criteria in the dataset's file; "
+            "each attempt is a row of data/<dataset>/sittings.json.",
+        ),
         "failures": Command(
             "list the servers that could not be measured", "run.failures",
             arguments.failures,

@@ -11,6 +11,7 @@ import io
 import lzma
 import sys
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from deathmatch.capacity_search import search
@@ -54,25 +55,27 @@ def pack(dataset: str, chosen: Choice, so_far: bool = False) -> list[Path]:
     folders: dict[Path, list[Path]] = {}
     for trial in held.measured:
         folders.setdefault(Path("data", dataset, trial.experiment.name), []).append(trial.path)
-    return [_pack(folder, sorted(paths)) for folder, paths in sorted(folders.items())]
+    return [write(folder / NAME, folder, paths) for folder, paths in sorted(folders.items())]
 
 
-def _pack(folder: Path, paths: list[Path]) -> Path:
+def write(file: Path, folder: Path, paths: Iterable[Path]) -> Path:
+    """Write an archive of trials that are below a folder, named as from there; return its file."""
+
     def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.uid = member.gid = member.mtime = 0
         member.uname = member.gname = ""
         member.mode = 0o644
         return member
 
-    partial = folder / f"{NAME}.partial"
+    partial = file.with_suffix(".partial")
     with tarfile.open(partial, "w:xz", preset=9 | lzma.PRESET_EXTREME) as archive:
-        for path in paths:
-            for file in sorted(below for below in path.rglob("*") if below.is_file()):
-                member = anonymous(archive.gettarinfo(file, file.relative_to(folder)))
-                content = packed(file)
+        for path in sorted(paths):
+            for part in sorted(below for below in path.rglob("*") if below.is_file()):
+                member = anonymous(archive.gettarinfo(part, part.relative_to(folder)))
+                content = packed(part)
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
-    return partial.rename(folder / NAME)
+    return partial.rename(file)
 
 
 def packed(file: Path) -> bytes:

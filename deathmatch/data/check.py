@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from deathmatch.checks import findings
 from deathmatch.checks.findings import Finding
+from deathmatch.data import sittings
 from deathmatch.data.inventory import Inventory
 from deathmatch.data.strict import dataset_checks as whole
 from deathmatch.data.strict import trial_checks
@@ -24,7 +25,7 @@ from deathmatch.plan.selection import Choice
 Check = Callable[[Evidence], Iterable[Finding]]
 
 QUICK: tuple[Check, ...] = (
-    trial_checks.wrong_answers, whole.counters, whole.planned, whole.specified,
+    trial_checks.wrong_answers, whole.counters, whole.planned, whole.in_sittings, whole.specified,
     whole.tools_and_machine, whole.nothing_private,
 )  # fmt: skip
 STRICT: tuple[Check, ...] = (
@@ -97,6 +98,10 @@ def checked(dataset: str, choice: Choice, *, strict: bool) -> Report:
             "nothing of it is here", str(held.folder), f"snakemake --config dataset={dataset}"
         )
     chosen = [] if spec.frozen else Inventory(dataset, choice).chosen
+    if spec.sittings and not sittings.lacking(dataset):
+        # By its stop rule it may be complete without some.
+        there = sittings.accepted(dataset)
+        chosen = [t for t in chosen if spec.sitting_of(t.experiment.name, t.n) in there]
     possible = held.chosen if spec.frozen else list(held.possible.values())
     with gathered(held.folder, spec, possible, chosen, from_raw=strict) as evidence:
         return asked(evidence, STRICT if strict else QUICK)

@@ -11,6 +11,27 @@ def path_of(dataset: str, experiment: str, table: str) -> Path:
     return ROOT / "data" / dataset / experiment / f"{table}.parquet"
 
 
+def measured() -> list[str]:
+    """Return the names of the datasets that have tables here, sorted."""
+    found = (path for above in ("", "*/") for path in ROOT.glob(f"data/{above}*/*/points.parquet"))
+    return sorted({str(path.parents[1].relative_to(ROOT / "data")) for path in found})
+
+
+def bytes_per_trial(experiment: str) -> float | None:
+    """Return how many bytes of tables and archive a trial of an experiment has, over all datasets.
+
+    None where none was measured here.
+    """
+    # A dry run does not wait for polars.
+    from pyarrow import parquet
+
+    folders = [path_of(name, experiment, "trials").parent for name in measured()]
+    folders = [folder for folder in folders if (folder / "trials.parquet").is_file()]
+    trials = sum(parquet.read_metadata(folder / "trials.parquet").num_rows for folder in folders)
+    sizes = (path.stat().st_size for folder in folders for path in folder.glob("*.*"))
+    return sum(sizes) / trials if trials else None
+
+
 def dataset_with(dataset: str, experiment: str, table: str = "trials") -> str:
     """Return the dataset whose table the paper of `dataset` shows for an experiment.
 

@@ -23,6 +23,7 @@ from deathmatch.data import (
     offered_rate,
     probes,
     records,
+    sittings,
     steadiness,
     tables,
 )
@@ -30,7 +31,7 @@ from deathmatch.data.inventory import Inventory
 from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.load.generator import Fields, LoadGenerator
-from deathmatch.plan import files, record
+from deathmatch.plan import files, paths, record
 from deathmatch.plan.dataset import EVERY_TABLE
 from deathmatch.plan.selection import Choice
 
@@ -44,16 +45,22 @@ WAITS = {
 def main(given: argparse.Namespace) -> int:
     """Write the tables of the dataset, or of its experiment, named on the command line."""
     folder = Path(given.folder)
-    of_dataset = folder.parent.name == "data"
-    made = list(map(_written, sorted(folder.glob("*/")))) if of_dataset else [_written(folder)]
-    if not any(made):
+    dataset, below = paths.split(folder)
+    held = files.dataset(dataset).experiments if not below else {}
+    folders = (
+        [folder] if below else [path for path in sorted(folder.glob("*/")) if path.name in held]
+    )
+    if not any([written(dataset, path) for path in folders]):
         raise UserError("no trial is measured", str(folder), "run snakemake")
     return 0
 
 
-def _written(folder: Path) -> bool:
-    """Write an experiment's tables, of its trials or its archive; return whether it has either."""
-    dataset, experiment = folder.parent.name, folder.name
+def written(dataset: str, folder: Path) -> bool:
+    """Write an experiment's tables into its folder, of its trials or its archive.
+
+    Returns whether it has either.
+    """
+    experiment = folder.name
     packed = folder / archive.NAME
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as aside:
         trials = _measured(dataset, experiment)
@@ -102,13 +109,16 @@ def _measured(dataset: str, experiment: str) -> list[Path]:
 
     Not all that the folder holds: a trial that is no longer in the dataset would come along.
     A trial outside of its grids, of a server that someone named, counts only with today's
-    specification.
+    specification. Of a dataset in sittings those count that were accepted.
     """
-    held = Inventory(dataset, Choice(experiments=(experiment,)))
+    held, spec = Inventory(dataset, Choice(experiments=(experiment,))), files.dataset(dataset)
     planned = set(held.measured.values())
+    accepted = sittings.accepted(dataset) if spec.sittings else {None}
 
     def counts(file: Path) -> bool:
         trial = held.possible.get(file)
+        if trial and spec.sitting_of(experiment, trial.n) not in accepted:
+            return False
         if file in planned or trial is None:
             return file in planned
         return records.read(file)["spec"] == json.loads(trial.spec_text())

@@ -66,17 +66,19 @@ def on_cluster() -> bool:
 
 
 def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Return each property in which machines differ, with {its value: where it was first seen}.
+    """Return each property in which machines of a round differ, with {value: where first seen}.
 
-    A record is (where, trial), the latter as in `trial.json`, of which `machine` is read.
+    A record is (where, trial), the latter as in `trial.json`, of which `experiment`, `n` and
+    `machine` are read. Rounds may have different machines: ratios are formed within them.
     """
-    kinds: dict[str, dict] = {key: {} for key in ("cpu", "cpus", "memory_bytes", "os")}
+    kinds: dict[tuple, dict] = {}
     for where, trial in records:
-        for key, values in kinds.items():
-            value = trial.get("machine", {}).get(key)
+        for key in ("cpu", "kernel", "cpus", "memory_bytes", "os"):
+            value = (trial.get("machine") or {}).get(key)
+            values = kinds.setdefault((key, trial.get("experiment"), trial.get("n")), {})
             if value is not None and not any(_same(key, value, other) for other in values):
                 values[value] = where
-    for key, values in kinds.items():
+    for (key, *_), values in kinds.items():
         if len(values) > 1:
             yield key, {f"{value}": where for value, where in values.items()}
 

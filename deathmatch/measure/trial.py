@@ -69,7 +69,9 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
     site = hosts.installations[beds.SERVER]
     built = site.built(trial.server)
     record = {
-        "experiment": trial.experiment.name, "server": trial.server.name, "dataset": trial.dataset,
+        "experiment": trial.experiment.name, "server": trial.server.name,
+        # Without the folder that a dataset may be in until it is published.
+        "dataset": Path(trial.dataset).name,
         "n": trial.n, "testbed": hosts.spec.name, "spec": trial.spec(),
         "schema_version": SCHEMA_VERSION, "seed": files.dataset(trial.dataset).seed,
         "version": built["version"],

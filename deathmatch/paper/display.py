@@ -30,6 +30,7 @@ from IPython import get_ipython
 from IPython.display import display as show
 
 from deathmatch.analysis import phrases, provenance
+from deathmatch.data import table_files
 from deathmatch.errors import UserError
 from deathmatch.paper import MIME, theme, titles
 from deathmatch.plan import paths
@@ -79,7 +80,7 @@ def _print_as_prose(thing: object, printer: Any, _cycle: bool) -> None:
 
 
 def _measured(dataset: str) -> str:
-    measured = sorted({path.parts[-3] for path in ROOT.glob("data/*/*/points.parquet")})
+    measured = table_files.measured()
     if dataset == DEFAULT and dataset not in measured and FALLBACK in measured:
         print(f"data/{DEFAULT} was not measured here; this shows data/{FALLBACK}.")
         return FALLBACK

@@ -8,7 +8,7 @@ from pathlib import Path
 from deathmatch.errors import UserError, suggestions
 from deathmatch.load import registry
 from deathmatch.load.registry import FACTOR
-from deathmatch.plan import files
+from deathmatch.plan import files, paths
 from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid, least_overload_s
 from deathmatch.plan.experiment import Experiment, Factor
 from deathmatch.plan.server import Server
@@ -52,7 +52,9 @@ def trials(
             if n <= count
         ]
         ordered += sorted(block, key=lambda trial: _drawn(trial, spec.seed))
-    return ordered
+    # One sitting after the other.
+    places = {sitting.name: place for place, sitting in enumerate(spec.sittings)}
+    return sorted(ordered, key=lambda t: places.get(spec.sitting_of(t.experiment.name, t.n), 0))
 
 
 def _drawn(trial: Trial, seed: int) -> float:
@@ -90,14 +92,14 @@ def find(path: str | Path) -> Trial:
     No server but its own is read, so that another's broken file does not stop it. Raises
     UserError if there is no such dataset, experiment, server, factor or level.
     """
-    parts = Path(path).parts
-    if len(parts) != 6 or parts[0] != "data" or not parts[5].isdecimal():
+    name, parts = paths.split(Path(path))
+    if len(parts) != 4 or Path(path).parts[0] != "data" or not parts[3].isdecimal():
         raise UserError(
             f"{path} names no trial",
             remedy="a trial is data/<dataset>/<experiment>/<server>/<variant>/<n>",
         )
     server, experiment, dataset = (
-        files.server(parts[3]), files.experiment(parts[2]), files.dataset(parts[1])
+        files.server(parts[1]), files.experiment(parts[0]), files.dataset(name)
     )  # fmt: skip
     if experiment.name not in dataset.experiments:
         raise UserError(
@@ -108,19 +110,19 @@ def find(path: str | Path) -> Trial:
     known[CONFIGURATION] = tuple(server.configurations_in(experiment.name))
     known[FACTOR] = _load_generators(experiment)[1:]
     factors: dict[str, Level] = {}
-    for pair in [] if parts[4] == "default" else parts[4].split(","):
-        name, _, text = pair.partition("=")
-        level = next((level for level in known.get(name, ()) if str(level) == text), None)
+    for pair in [] if parts[2] == "default" else parts[2].split(","):
+        factor, _, text = pair.partition("=")
+        level = next((level for level in known.get(factor, ()) if str(level) == text), None)
         if level is None:
             raise UserError(
-                f"dataset {dataset.name!r} has no trial {'/'.join(parts[2:])}: no {pair!r}",
+                f"dataset {dataset.name!r} has no trial {'/'.join(parts)}: no {pair!r}",
                 remedy=f"factors of {experiment.name!r} for this server: {', '.join(known)}",
             )
-        factors[name] = level
+        factors[factor] = level
     variant = Variant(factors=factors)
     own = list(product(experiment, {}, server)[0].factors)
     own += [FACTOR] if FACTOR in factors else []
-    if list(factors) != own or variant.name != parts[4]:
+    if list(factors) != own or variant.name != parts[2]:
         raise UserError(
             f"{path} names no trial", remedy=f"its factors, in this order: {', '.join(own)}"
         )
@@ -128,7 +130,7 @@ def find(path: str | Path) -> Trial:
     grids = (grid for grid in plan.grids if _holds(grid, experiment, server, variant))
     return Trial(
         dataset=dataset.name, experiment=experiment, server=server, variant=variant,
-        plan=next((plan.with_grid(grid) for grid in grids), plan), n=int(parts[5]),
+        plan=next((plan.with_grid(grid) for grid in grids), plan), n=int(parts[3]),
     )  # fmt: skip
 
 

@@ -22,7 +22,11 @@ PLACES = {
     "template": "servers/_template/{}/server.toml",
 }
 # Names become paths, targets of Snakemake and words of commands.
-NAMES = dict.fromkeys(PLACES, r"[A-Za-z0-9][\w.-]*") | {"experiment": r"[A-Za-z0-9][\w-]*"}
+_NAME = r"[A-Za-z0-9][\w.-]*"
+# A dataset may be in a folder: `next/reference`, which is later moved to `reference`.
+NAMES = dict.fromkeys(PLACES, _NAME) | {
+    "experiment": r"[A-Za-z0-9][\w-]*", "dataset": f"({_NAME}/)?{_NAME}",
+}  # fmt: skip
 ALLOWED = dict.fromkeys(PLACES, "letters, digits, '.', '_' and '-'") | {
     "experiment": "letters, digits, '_' and '-'"
 }
@@ -50,14 +54,25 @@ def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
     return root / PLACES[kind].format(name)
 
 
+def split(path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the dataset in whose folder a path below `data/` is, and its parts from there on."""
+    parts = path.parts
+    below = parts[len(parts) - parts[::-1].index("data") :] if "data" in parts else parts
+    nested = "/".join(below[:2])
+    size = 2 if path_of("dataset", nested).is_file() else 1
+    return "/".join(below[:size]), below[size:]
+
+
 def names(kind: str, root: Path = ROOT) -> list[str]:
     """Return the sorted names of everything of that kind in the tree.
 
     Raises UserError for a file or folder whose name cannot be used.
     """
-    pattern = path_of(kind, "[!_.]*", root).relative_to(root)
-    in_folder = pattern.name == "server.toml"
-    known = sorted(p.parent.name if in_folder else p.stem for p in root.glob(str(pattern)))
+    before, after = PLACES[kind].split("{}")
+    in_folder = after == "/server.toml"
+    patterns = ["[!_.]*", "[!_.]*/[!_.]*"] if kind == "dataset" else ["[!_.]*"]
+    found = (path for pattern in patterns for path in root.glob(PLACES[kind].format(pattern)))
+    known = sorted(str(path.relative_to(root))[len(before) : -len(after)] for path in found)
     for name in known:
         if not usable(kind, name):
             path = path_of(kind, name, root).relative_to(root)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import files, matrix
 from deathmatch.plan.spec import Many, Spec
 from deathmatch.plan.trial import Trial
@@ -30,23 +30,39 @@ class Settings(Spec):
     experiments: Chosen = Field(
         description='"all", a list, or names joined by commas: files in experiments/.'
     )
+    sitting: Chosen = Field(
+        "all",
+        description='"all" that are not measured yet, a list, or names joined by commas: sittings '
+        "of the dataset.",
+    )
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The names of servers and of experiments; None for all of the dataset's."""
+    """The names of servers, of experiments and of sittings; None for all of the dataset's."""
 
     servers: tuple[str, ...] | None = None
     experiments: tuple[str, ...] | None = None
+    sittings: tuple[str, ...] | None = None
 
     @property
     def whole(self) -> bool:
         """Whether nothing is left out."""
-        return self.servers is None and self.experiments is None
+        return (self.servers, self.experiments, self.sittings) == (None, None, None)
 
     def trials(self, dataset: str) -> list[Trial]:
         """Return the dataset's trials of this choice; UserError if there is none."""
-        chosen = matrix.trials(dataset, _list(self.servers), _list(self.experiments))
+        chosen, spec = (
+            matrix.trials(dataset, _list(self.servers), _list(self.experiments)),
+            files.dataset(dataset),
+        )
+        if self.sittings is not None:
+            known = [sitting.name for sitting in spec.sittings]
+            for name in self.sittings:
+                if name not in known:
+                    what = f"dataset {dataset!r} has no sitting {name!r}"
+                    raise UserError(what, "key sitting", suggestions(name, known) if known else "")
+            chosen = [t for t in chosen if spec.sitting_of(t.experiment.name, t.n) in self.sittings]
         if not chosen:
             held = ", ".join(sorted(files.dataset(dataset).experiments)) or "none"
             why = "".join(f"\n    {each}" for each in self.left_out(dataset, []))
@@ -68,6 +84,7 @@ class Choice:
     def settings(self) -> list[str]:
         """The words that choose the same with `snakemake --config`."""
         chosen = {"servers": self.servers, "experiments": self.experiments}
+        chosen |= {"sitting": self.sittings}
         return [f"{key}={','.join(names)}" for key, names in chosen.items() if names is not None]
 
     @property
@@ -76,14 +93,14 @@ class Choice:
         return [f"--{setting}" for setting in self.settings]
 
 
-def parse(servers: Chosen, experiments: Chosen) -> Choice:
-    """Return the choice that two settings make: "all", a list, or names joined by commas."""
-    return Choice(_names(servers), _names(experiments))
+def parse(servers: Chosen, experiments: Chosen, sitting: Chosen = "all") -> Choice:
+    """Return the choice that settings make: "all", a list, or names joined by commas."""
+    return Choice(_names(servers), _names(experiments), _names(sitting))
 
 
 def given(values: argparse.Namespace) -> Choice:
     """Return the choice that the command line made."""
-    return parse(values.servers, values.experiments)
+    return parse(values.servers, values.experiments, values.sitting)
 
 
 def _names(chosen: Chosen) -> tuple[str, ...] | None:

@@ -8,6 +8,7 @@ import yaml
 from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import files, paths, selection, validation_errors
 from deathmatch.plan.selection import Choice, Settings
+from deathmatch.run import sittings as run_sittings
 from deathmatch.run.study import Study
 
 WHERE = "config/config.yaml or --config"
@@ -63,14 +64,15 @@ def settings(given: dict) -> Settings:
 
 
 def choice(asked: Settings) -> Choice:
-    """Return the servers and experiments that are asked for."""
-    return selection.parse(asked.servers, asked.experiments)
+    """Return the servers, experiments and sittings that are asked for."""
+    return selection.parse(asked.servers, asked.experiments, asked.sitting)
 
 
 def study(asked: Settings, only_paper: bool = False) -> Study:
     """Return the requested study; with `only_paper`, the part of it that is measured by now.
 
-    Raises UserError for a wrong `also` or `decided_by`, and for a paper of nothing.
+    Raises UserError for a wrong `also` or `decided_by`, for a sitting that is too long or measured
+    already, and for a paper of nothing or of a part of all sittings.
     """
     _check_also(asked.dataset)
     _check_decided_by(asked.dataset)
@@ -80,6 +82,7 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
         choice=choice(asked),
         only_paper=only_paper,
     )
+    run_sittings.check(study.dataset, study.choice, study.trials, only_paper)
     if study.frozen:
         _check_tables(study)
         _check_others_are_there(study.dataset)

@@ -6,7 +6,8 @@ from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deathmatch.errors import UserError
+from deathmatch.data import sittings
+from deathmatch.errors import UserError, as_typed
 from deathmatch.run import failures
 from deathmatch.run.state import Job, Run
 from deathmatch.run.study import Study
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 WIDTH = 100  # of a reason: its first line is shown, the rest is in the log
 # It fails where a server could not be measured, and has listed the servers.
 LISTING = "complete"
+# It fails where a sitting is refused.
+JUDGE = "sitting"
 
 
 def interrupted_in_order() -> None:
@@ -37,7 +40,8 @@ def lines(run: Run, stopped: bool) -> str:
     try:
         if study.trials:
             servers = failures.failures(study.dataset, study.choice)
-            results = [] if stopped else _results(study, known=servers)
+            # What a sitting shows is no result before the dataset is complete.
+            results = [] if stopped or study.lacking else _results(study, known=servers)
             wrong = [] if stopped else _alarms(study)
     except UserError as error:
         broken = [f"{error.where}: {error.what}"]
@@ -65,6 +69,9 @@ def lines(run: Run, stopped: bool) -> str:
 
 
 def _paper(run: Run) -> str:
+    if run.study.lacking:
+        left = sittings.lacking(run.study.dataset)
+        return f"none before the dataset is complete; it lacks {', '.join(left) or 'nothing now'}"
     made = [path for path in map(Path, run.study.paper) if path.exists()]
     if not made:
         return "none yet; it is made once all chosen is measured"
@@ -106,6 +113,8 @@ def _next(
     study = run.study
     if broken:
         return f"remove the folder of that record, and {study.command} measures it again"
+    if refused := [job for job in jobs if job.rule == JUDGE]:
+        return f"{study.command} repeats {', '.join(Path(job.output[0]).name for job in refused)}"
     if jobs:
         return f"fix what the log says, then {study.command}: what is measured is kept"
     if servers:
@@ -119,6 +128,12 @@ def _next(
         return f"{first}, remove {folder}, then {study.command} measures it again"
     if stopped or not run.standing.ended:
         return f"{study.command} goes on where this stopped"
+    if study.lacking:
+        left = [f"sitting={name}" for name in sittings.lacking(study.dataset)[:1]]
+        typed = as_typed(" ".join(["snakemake --config", f"dataset={study.dataset}", *left]))
+        return (
+            f"commit data/{study.dataset}; then {typed} {'goes on' if left else 'makes the paper'}"
+        )
     if not Path(study.paper[0]).exists():
         return f"{study.command} makes the paper"
     return f"xdg-open {study.paper[0]}"
@@ -136,7 +151,7 @@ def _findings(study: Study) -> list[str]:
 
     None where there is no report.
     """
-    if study.whole or not Path(study.paper[0]).exists():
+    if study.whole or study.lacking or not Path(study.paper[0]).exists():
         return []
     from deathmatch.analysis import findings
 

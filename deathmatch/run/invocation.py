@@ -27,6 +27,7 @@ from deathmatch.run import (
     cluster,
     exit_summary,
     forks,
+    sittings,
     snakemake_internals,
     state,
     subcommands,
@@ -150,6 +151,8 @@ class Invocation:
             snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:
             print(study.listing())
+        if self.workflow.dryrun and files.dataset(study.dataset).sittings:
+            print(sittings.table(study.dataset))
         said = [study.summary(), *study.builds_line(), *study.changed_lines(), *study.left_out()]
         print(*said, sep="\n", file=sys.stderr)
         return study

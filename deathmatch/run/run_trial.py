@@ -23,13 +23,13 @@ from deathmatch.builds import (
 )
 from deathmatch.data import records
 from deathmatch.errors import UserError
-from deathmatch.hosts import netns_testbed, sandbox, ssh_testbed, testbed
+from deathmatch.hosts import hardware, netns_testbed, sandbox, ssh_testbed, testbed
 from deathmatch.load import registry
 from deathmatch.measure import trial as measurement
 from deathmatch.plan import files, matrix, paths
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.trial import Trial
-from deathmatch.run import checkout, failures, progress
+from deathmatch.run import checkout, failures, progress, sittings
 
 LEAST_FREE_BYTES = 200_000_000
 # Exit status; 2 is that of a command line that cannot be read.
@@ -42,7 +42,7 @@ def preload(words: Sequence[str]) -> None:
     toolchain.harness()
     for client in registry.CLIENTS:
         registry.generator(client)
-    for server in words and Path(words[-1]).parts[3:4]:
+    for server in words and Path(words[-1]).parts[-3:-2]:
         server_commands.tools(files.server(server))
 
 
@@ -147,22 +147,25 @@ def _check_tools(
     records = [(str(other.path), record) for other, record in others.items()]
     if records:
         where = "this testbed now" if bed.kind == "ssh" else "this machine now"
-        names = trial.experiment.name, trial.server.name
-        now = tool_differences.entry(where, *names, harness, built["tools"])
-        tool_differences.check(trial.dataset, [*records, now])
+        names = trial.experiment.name, trial.n, trial.server.name
+        where, now = tool_differences.entry(where, *names, harness, built["tools"])
+        now |= {} if bed.kind == "ssh" else {"machine": hardware.describe()}
+        tool_differences.check(trial.dataset, [*records, (where, now)])
+        sittings.check_machine(trial.dataset, [*records, (where, now)])
 
 
 def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Trial, dict]:
     """Return the records of its dataset to compare a trial's tools with.
 
     They are the records of its own server and one of another server, preferably of the same
-    experiment: the run has compared all records before, and each trial since was compared so.
+    round: the run has compared all records before, and each trial since was compared so.
     `default` is as in `progress.measured`. Reading every record would take longer with each trial.
     """
     others = [other for other in possible if other != trial]
     own = [other for other in others if other.server.name == trial.server.name]
     same = progress.measured(own, default)
-    for other in sorted(others, key=lambda other: other.experiment.name != trial.experiment.name):
+    own_round = trial.experiment.name, trial.n
+    for other in sorted(others, key=lambda other: (other.experiment.name, other.n) != own_round):
         if other.server.name != trial.server.name and (record := _readable(other, default)):
             return same | record
     return same

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from deathmatch.builds import clients, server_build, server_commands, tool_differences
-from deathmatch.data import table_files
+from deathmatch.data import sittings, table_files
 from deathmatch.errors import UserError, as_typed
 from deathmatch.hosts import hardware
 from deathmatch.paper import report
@@ -20,6 +20,7 @@ from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
 from deathmatch.run import progress
+from deathmatch.run import sittings as run_sittings
 
 PUBLISHED = sorted(
     str(p) for p in Path("data/published").rglob("*") if p.suffix in {".csv", ".toml"}
@@ -40,6 +41,8 @@ EXPLORER = [
     *SERVERS,
 ]
 LEDGERS = "build/ledgers"
+# A file for each sitting that was judged and kept.
+JUDGED = "build/sittings"
 # How a notebook's cell reads the record of a side instrument.
 LOADED_RECORD = re.compile(r'\bprovenance\.load\("([\w-]+)"')
 
@@ -67,7 +70,22 @@ class Study:
         wanted = self.choice.trials(self.dataset)
         if self.only_paper:
             return [trial for trial in wanted if (trial.path / "trial.json").exists()]
-        return wanted
+        spec, closed = files.dataset(self.dataset), sittings.accepted(self.dataset)
+        return [t for t in wanted if spec.sitting_of(t.experiment.name, t.n) not in closed]
+
+    @cached_property
+    def sittings(self) -> dict[str, list[Trial]]:
+        """The trials of each sitting to measure, by its name, in order; none without sittings."""
+        spec, found = files.dataset(self.dataset), {}
+        for trial in self.trials if spec.sittings and not self.only_paper else ():
+            name = spec.sitting_of(trial.experiment.name, trial.n)
+            found.setdefault(name, []).append(trial)
+        return found
+
+    @cached_property
+    def lacking(self) -> list[str]:
+        """The sittings that the dataset lacks: there is no paper before it is complete."""
+        return sittings.lacking(self.dataset)
 
     @cached_property
     def order(self) -> dict[str, tuple[int, Trial]]:
@@ -128,7 +146,7 @@ class Study:
         tabled = {path.parent.name for path in self.folder.glob("*/points.parquet")}
         if self.frozen:
             return sorted(tabled)
-        if not self.only_paper:
+        if not self.only_paper and not files.dataset(self.dataset).sittings:
             return self.tidied
         return sorted({*self.tidied, *tabled.intersection(self.choice.experiments or tabled)})
 
@@ -205,20 +223,22 @@ class Study:
     def check_toolchain(self, here: bool = True) -> None:
         """Raise UserError if an experiment has trials of two toolchains, or would after this run.
 
-        A trial that is to be measured again, its specification having changed, does not count; one
-        of another testbed does if it stays. Without `here`, this machine measures nothing.
+        Likewise if a round has two kinds of machine. A trial that is to be measured again, its
+        specification having changed, does not count; one of another testbed does if it stays.
+        Without `here`, this machine measures nothing.
         """
         records = [(str(trial.path), record) for trial, record in self.kept.items()]
         left = {
-            (trial.experiment.name, trial.server.name): trial.server
+            (trial.experiment.name, trial.n, trial.server.name): trial.server
             for trial in self.trials
             if trial not in self.records
         }
         # Elsewhere, each trial asks its own hosts.
         asked = records and here and not self.elsewhere
-        due = [(experiment, left[experiment, name]) for experiment, name in sorted(left)]
+        due = [(experiment, n, left[experiment, n, name]) for experiment, n, name in sorted(left)]
         now = tool_differences.on_this_machine(due if asked else [])
         tool_differences.check(self.dataset, [*records, *now])
+        run_sittings.check_machine(self.dataset, [*records, *now])
 
     def check_clients(self) -> None:
         """Raise UserError if a load generator that is needed for what is left cannot run."""
@@ -253,7 +273,9 @@ class Study:
 
     @property
     def paper(self) -> list[str]:
-        """The files of the paper, or of the report on a part of the study."""
+        """The files of the paper, or of the report on a part of the study; none if `lacking`."""
+        if self.lacking:
+            return []
         name = report.PAPER if self.whole else report.NAME
         return [f"paper/{self.dataset}/{name}.{kind}" for kind in ("html", "pdf")]
 

@@ -14,6 +14,7 @@ from statistics import median
 
 from deathmatch.builds import tool_differences
 from deathmatch.checks.findings import Finding
+from deathmatch.data import sittings
 from deathmatch.data.laws import LAWS
 from deathmatch.data.strict.evidence import KEY, Evidence, Trial, fault
 from deathmatch.hosts import hardware, network_settings
@@ -51,12 +52,32 @@ def planned(evidence: Evidence) -> Iterator[Finding]:
         trial = evidence.planned.get(where)
         least = evidence.dataset.repetitions(trial.plan) if trial else 1
         count = max(least, int(n) if n.isdecimal() else 0)
-        due |= {f"{variant}/{number}" for number in range(1, count + 1)}
+        # Those of sittings are measured in any order.
+        first = count + 1 if evidence.dataset.sittings else 1
+        due |= {f"{variant}/{number}" for number in range(first, count + 1)}
         if trial is None and evidence.planned and not evidence.dataset.frozen:
             text = "the dataset has no such trial"
             yield fault("DM-UNPLANNED", where, text, "remove it, or plan it")
     for where in sorted(due - evidence.found):
         yield fault("DM-MISSING", where, "it is planned, and not there", RUN)
+
+
+def in_sittings(evidence: Evidence) -> Iterator[Finding]:
+    """Each trial of a dataset in sittings is of one that was kept, which lacks none."""
+    spec = evidence.dataset
+    kept = sittings.latest(spec.name) if spec.sittings else {}
+    found: dict[str, list[str]] = {}
+    for where in sorted(evidence.found) if spec.sittings else ():
+        experiment, _, _, n = where.split("/")[-4:]
+        name = spec.sitting_of(experiment, int(n)) if n.isdecimal() else None
+        if name not in kept or kept[name].refused:
+            yield fault("DM-SITTING", where, "no sitting that was kept has it", RUN)
+        else:
+            found.setdefault(name, []).append(where)
+    for name, places in found.items():
+        if len(places) != kept[name].trials:
+            text = f"{len(places)} trials of {name}, of which {kept[name].trials} were judged"
+            yield fault("DM-SITTING", evidence.name(sittings.NAME), text, BACK)
 
 
 def specified(evidence: Evidence) -> Iterator[Finding]:
@@ -85,7 +106,7 @@ def placed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def tools_and_machine(evidence: Evidence) -> Iterator[Finding]:
-    """All trials have one kind of machine, those of an experiment one kernel and load generator,
+    """All trials of a round have one kind of machine, those of an experiment one load generator,
     those of a server one package or store path of each of its tools.
     """
     trials = [(trial.where, trial.record) for trial in evidence.trials]
@@ -157,7 +178,10 @@ def _must_be_alike(trial: Trial) -> Iterator[tuple[str, str, object, object]]:
         yield "DM-TOOLS", f"names of the {side}'s tools", (experiment, server), sorted(tools)
     if not trial.points:
         return
-    testbed, pinned = record["testbed"], trial.factors.get("schedulers") == "all"
+    # Rounds may have different machines, on which these may differ too.
+    machine = record.get("machine") or {}
+    testbed = record["testbed"], machine.get("cpu"), machine.get("kernel")
+    pinned = trial.factors.get("schedulers") == "all"
     yield "DM-DESCRIPTORS", "descriptors", testbed, record["descriptors"]
     if record.get("cpus"):
         yield "DM-CPUS", "CPUs", (testbed, pinned), record["cpus"]

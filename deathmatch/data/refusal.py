@@ -1,0 +1,122 @@
+"""Whether to refuse a sitting, by numbers of its tables, and how the machine drifts over sittings.
+
+The null server does the same work each time: where its CPU time for each reply changes, the machine
+has changed. In: the tables of an experiment's trials. Out: numbers, and reasons in words.
+"""
+
+from collections.abc import Collection, Mapping
+
+import polars as pl
+
+from deathmatch.agent.kernel import MODES
+from deathmatch.data import limits, table_files, tables
+from deathmatch.data.laws.law import TRIAL
+from deathmatch.plan import files
+from deathmatch.plan.dataset import Refusal
+from deathmatch.quantities.definitions import CPU_PER_REPLY
+from deathmatch.quantities.quantity import RATE, of_experiment
+
+COST = CPU_PER_REPLY.name
+SAID = {
+    "other_load": "other load limits {:.1%} of its points",
+    "stolen": "the hypervisor took {:.1%} of the CPU time",
+    "null_drift": "the null server's CPU time for each reply changed by {:.1%}",
+}
+_PLACE = ["server", "variant", RATE]
+DRIFT = {
+    "experiment": pl.String, "server": pl.String, RATE: pl.Int64, "sitting": pl.String,
+    "began": pl.Datetime("us", "UTC"), "cpu": pl.String, "trials": pl.Int64, COST: pl.Float64,
+    "ratio": pl.Float64,
+}  # fmt: skip
+
+
+def numbers(experiment: str, frames: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
+    """Return the numbers that `plan.dataset.Refusal` bounds, of a sitting's `points` and `trials`.
+
+    A number is None where the tables have nothing to tell it from.
+    """
+    points = frames["points"]
+    if "limit" not in points.columns or not len(points):
+        return dict.fromkeys(SAID)
+    found = points.select(
+        # Where nobody counted for how long the server waited, it is not known.
+        other_load=limits.shows(points, limits.OTHER)
+        .filter(pl.col("server_wait_ratio").is_not_null())
+        .mean(),
+        stolen=pl.col("cpu_steal_us").sum()
+        / pl.sum_horizontal(f"cpu_{mode}_us" for mode in MODES).sum(),
+    ).row(0, named=True)
+    return found | {"null_drift": _null_drift(experiment, points, frames["trials"])}
+
+
+def why(found: Mapping[str, float | None], asked: Refusal | None) -> str:
+    """Return for what a sitting of these numbers is refused, in words; "" if for nothing."""
+    bounds = asked.model_dump(exclude_none=True) if asked else {}
+    above = [name for name, bound in bounds.items() if (found[name] or 0) > bound]
+    return "; ".join(
+        f"{SAID[name].format(found[name])}, of {bounds[name]:.1%} at most" for name in above
+    )
+
+
+def _null_drift(experiment: str, points: pl.DataFrame, trials: pl.DataFrame) -> float | None:
+    """Return by which share the median of the last third of trials differs from the first's."""
+    cost = costs(experiment, points, trials, limits.CEILINGS)[COST]
+    if len(cost) < 2:
+        return None
+    third = max(1, len(cost) // 3)
+    return abs(cost.tail(third).median() / cost.head(third).median() - 1)
+
+
+def costs(
+    experiment: str, points: pl.DataFrame, trials: pl.DataFrame, servers: Collection[str]
+) -> pl.DataFrame:
+    """Return the CPU time for each reply of trials of these servers, in the order of their time.
+
+    TRIAL, the rate, `started_at`, `cpu` and COST in microseconds: of each server the variant and
+    the rate that most trials have without a limit of client or testbed, of these the highest rate.
+    """
+    priced = of_experiment(points, experiment).with_columns(
+        CPU_PER_REPLY.of_trial.of_point().alias(COST), limited=limits.by_harness(points)
+    )
+    known = priced.filter(pl.col(RATE) > 0, pl.col("server").is_in(servers)).drop_nulls(COST)
+    most = (
+        known.group_by(_PLACE, maintain_order=True)
+        .agg(sound=(~pl.col("limited")).sum(), trials=pl.len())
+        .sort("sound", "trials", RATE, descending=True, maintain_order=True)
+        .unique("server", keep="first", maintain_order=True)
+    )
+    chosen = known.join(most, on=_PLACE, how="semi", maintain_order="left")
+    began = trials.select(*TRIAL, "started_at", "cpu")
+    return chosen.select(*TRIAL, RATE, COST).join(began, on=TRIAL).sort("started_at")
+
+
+def drift(dataset: str, yardsticks: Collection[str]) -> pl.DataFrame:
+    """Return what a reply costs the null server and the yardsticks in each sitting.
+
+    Columns: experiment, server, RATE, sitting, `began`, `cpu`, trials, the median of COST in
+    microseconds, and `ratio`, that over the median of the experiment's first sitting; in the order
+    of time. One variant and rate of each server, by `costs`.
+    """
+    spec, parts = files.dataset(dataset), [pl.DataFrame(schema=DRIFT)]
+    for name in spec.experiments:
+        if not table_files.path_of(dataset, name, "points").is_file():
+            continue
+        points, trials = (tables.read(dataset, name, table) for table in ("points", "trials"))
+        if "limit" not in points.columns:
+            continue
+        rounds = points["n"].unique().to_list()
+        sitting_of = {n: spec.sitting_of(name, n) or "" for n in rounds}
+        found = costs(name, points, trials, {*limits.CEILINGS, *yardsticks})
+        parts.append(
+            found.with_columns(
+                experiment=pl.lit(name),
+                sitting=pl.col("n").replace_strict(sitting_of, return_dtype=pl.String),
+            )
+            .group_by("experiment", "server", RATE, "sitting", maintain_order=True)
+            .agg(
+                began=pl.col("started_at").min(), cpu=pl.col("cpu").first(),
+                trials=pl.len().cast(pl.Int64), **{COST: pl.col(COST).median()},
+            )
+            .with_columns(ratio=pl.col(COST) / pl.col(COST).first().over("server"))
+        )  # fmt: skip
+    return pl.concat(part.select(*DRIFT) for part in parts)

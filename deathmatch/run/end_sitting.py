@@ -1,0 +1,105 @@
+"""End a sitting: `./shell deathmatch sitting DATASET NAME`, as a run does after its last trial.
+
+Its tables are judged by the criteria of the dataset's file, and the attempt is kept as a row of
+`data/DATASET/sittings.json`. Accepted, its trials are packed with those that the experiment has;
+refused, they are packed aside, and are due again.
+"""
+
+import argparse
+import datetime as dt
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from deathmatch.data import archive, records, refusal, sittings, tidy
+from deathmatch.data.inventory import Inventory
+from deathmatch.data.sittings import Attempt
+from deathmatch.errors import UserError, as_typed
+from deathmatch.plan import files
+from deathmatch.plan.selection import Choice
+
+UTC = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def main(given: argparse.Namespace) -> int:
+    """Judge the sitting named on the command line, and keep it; return 0.
+
+    Raises UserError for a sitting that is not whole, and for one that is refused, once it is set
+    aside.
+    """
+    dataset, name = given.dataset, given.sitting
+    held, again = Inventory(dataset, Choice(sittings=(name,))), "snakemake --config dataset="
+    again = as_typed(f"{again}{dataset} sitting={name}")
+    if held.missing:
+        what = f"{len(held.missing)} of the {len(held.chosen)} trials of {name} are missing"
+        raise UserError(what, f"data/{dataset}", f"measure them: {again}")
+    before = sittings.latest(dataset).get(name)
+    attempt = _attempt(dataset, name, list(held.measured.values()), given.refuse, before)
+    print(f"{name}: {attempt}; {_numbers(attempt)}", file=sys.stderr)
+    # A run in a clone that has no file of it in build/ asks again.
+    if not before or before.began != attempt.began or given.refuse:
+        _keep(held, attempt)
+    if attempt.refused:
+        where = f"data/{dataset}/{sittings.NAME}"
+        raise UserError(
+            f"{name} is {attempt}", where, f"its trials are set aside; repeat it: {again}"
+        )
+    return 0
+
+
+def _numbers(attempt: Attempt) -> str:
+    known = {name: value for name, value in attempt.numbers.items() if value is not None}
+    return ", ".join(f"{name} {value:.2%}" for name, value in known.items()) or "no number"
+
+
+def _keep(held: Inventory, attempt: Attempt) -> None:
+    """Add the attempt to what is kept; pack its trials with the experiment's, or aside."""
+    dataset, trials = held.dataset, list(held.measured)
+    experiment = trials[0].experiment.name
+    folder = held.folder / experiment
+    if attempt.refused:
+        aside = held.folder / sittings.ASIDE / f"{attempt.sitting}-{attempt.attempt}.tar.xz"
+        aside.parent.mkdir(exist_ok=True)
+        archive.write(aside, folder, [trial.path for trial in trials])
+    sittings.add(dataset, attempt)
+    for trial in trials if attempt.refused else ():
+        shutil.rmtree(trial.path)
+    spec, accepted = files.dataset(dataset), sittings.accepted(dataset)
+    kept = [
+        one.name
+        for one in spec.sittings
+        if (one.experiment, one.name in accepted) == (experiment, True)
+    ]
+    if kept:
+        archive.pack(dataset, Choice(sittings=tuple(kept)), so_far=True)
+    else:
+        (folder / archive.NAME).unlink(missing_ok=True)
+    if attempt.refused and not (kept and tidy.written(dataset, folder)):
+        for table in folder.glob("*.parquet"):
+            table.unlink()
+
+
+def _attempt(
+    dataset: str, name: str, measured: Sequence[Path], refused: str, before: Attempt | None
+) -> Attempt:
+    """Return the attempt at a sitting of these records; `before` is the one before it."""
+    read = list(map(records.read, measured))
+    numbers = refusal.numbers(read[0]["experiment"], tidy.frames(read[0]["experiment"], measured))
+    took_us = [record.get("wall_us") or 0 for record in read]
+    ends = [
+        dt.datetime.strptime(record["started_at"], UTC) + dt.timedelta(microseconds=us)
+        for record, us in zip(read, took_us, strict=True)
+    ]
+
+    def of_machine(key: str) -> str:
+        known = {(record.get("machine") or {}).get(key) for record in read}
+        return "; ".join(sorted(filter(None, known)))
+
+    return Attempt(
+        sitting=name, attempt=before.attempt + 1 if before else 1,
+        began=min(record["started_at"] for record in read), ended=max(ends).strftime(UTC),
+        cpu=of_machine("cpu"), kernel=of_machine("kernel"), commit=of_machine("commit"),
+        hours=round(sum(took_us) / 3.6e9, 4), trials=len(read), numbers=numbers,
+        refused=refused or refusal.why(numbers, files.dataset(dataset).refuse),
+    )  # fmt: skip
