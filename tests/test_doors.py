@@ -147,7 +147,7 @@ def test_the_readmes_server_and_dataset_are_measured(tree: Tree):
     text = (ROOT / "README.md").read_text()
     (lua,) = re.findall(r"```lua\n(.*?)```", text, re.S)
     guide = text + (ROOT / "config/README.md").read_text()
-    server, dataset, testbed, clients = re.findall(r"```toml\n(.*?)```", guide, re.S)
+    server, dataset, in_sittings, testbed, clients = re.findall(r"```toml\n(.*?)```", guide, re.S)
     tree.write("config/testbeds/lab.toml", testbed)
     tree.write("config/testbeds/labs.toml", f'extends = "lab"\n{clients}')
     beds = [files.testbed(name, tree.path) for name in ("lab", "labs")]
@@ -156,6 +156,8 @@ def test_the_readmes_server_and_dataset_are_measured(tree: Tree):
     tree.write("servers/lua/server.lua", lua)
     tree.write("servers/lua/server.toml", server)
     tree.write("config/datasets/mine.toml", dataset)
+    tree.write("config/datasets/next/mine.toml", f"{dataset}\n{in_sittings}")
+    assert files.dataset("next/mine", tree.path).sitting_of("backlog", 3) == "backlog-2"
     said = tree.snakemake("-n", dataset="mine").succeeded().text
     assert "dataset mine, 2 servers: 0 of 12 trials" in said
     # Not in the tests' own network: a build may download.

@@ -16,10 +16,14 @@ from deathmatch.agent.kernel import MODES
 from deathmatch.analysis import claims, findings
 from deathmatch.data import refusal, sittings
 from deathmatch.data.sittings import Attempt
+from deathmatch.data.strict import dataset_checks
+from deathmatch.data.strict.evidence import Evidence
 from deathmatch.errors import UserError
-from deathmatch.plan import validation_errors
+from deathmatch.plan import files, validation_errors
 from deathmatch.plan.dataset import Dataset, Refusal
+from deathmatch.plan.selection import Choice
 from deathmatch.quantities.quantity import RATE
+from deathmatch.run import sittings as run_sittings
 
 GRIDS = [{"servers": ["null"]}, {"servers": ["yucan"], "trials": 5}]
 WHOLE = {
@@ -211,6 +215,50 @@ def test_the_drift_over_sittings(monkeypatch):
     rows = refusal.drift("mine", ["yucan"]).filter(server="null").to_dicts()
     shown = [(row["sitting"], row[RATE], row["trials"], row["ratio"]) for row in rows]
     assert shown == [("first", 1000, 3, 1.0), ("second", 1000, 2, pytest.approx(30.5 / 20))]
+
+
+def test_a_trial_of_no_kept_sitting_is_rejected(monkeypatch):
+    latest = {"first": replace(MEASURED, trials=2), "second": replace(MEASURED, refused="stolen")}
+    monkeypatch.setattr(sittings, "latest", lambda dataset: latest)
+    where = "data/mine/backlog/null/default"
+    evidence = Evidence(Path("data/mine"), planned(sittings=[FIRST, SECOND]), {}, [])
+
+    def found(*rounds: int) -> list[str]:
+        evidence.found = {f"{where}/{n}" for n in rounds}
+        return [one.where for one in dataset_checks.in_sittings(evidence)]
+
+    assert found(1, 2) == []
+    assert found(1, 2, 4) == [f"{where}/4"]
+    assert found(1) == ["data/mine/sittings.json"]
+
+
+def test_a_run_that_would_mix_machines_in_a_round_names_other_rounds(monkeypatch):
+    monkeypatch.setattr(
+        run_sittings.files, "dataset", lambda name: planned(sittings=[FIRST, SECOND])
+    )
+    monkeypatch.setattr(sittings, "accepted", lambda dataset: frozenset())
+
+    def record(where: str, n: int, kernel: str) -> tuple[str, dict]:
+        return where, {"experiment": "backlog", "n": n, "machine": {"kernel": kernel}}
+
+    there = record("data/mine/backlog/null/default/2", 2, "6.1")
+    with pytest.raises(UserError) as said:
+        run_sittings.check_machine("mine", [there, record("this machine now", 2, "6.2")])
+    assert "kernel is\n    6.1   (data/mine/backlog/null/default/2)" in str(said.value)
+    assert "rm -r data/mine/backlog/*/*/2" in said.value.remedy
+    assert said.value.remedy.endswith("snakemake --config dataset=mine sitting=second")
+    run_sittings.check_machine("mine", [there, record("this machine now", 4, "6.2")])
+
+
+def test_a_sitting_of_more_than_two_hours_is_a_mistake_of_its_file(monkeypatch):
+    trials = [{"servers": ["null"], "trials": 400}]
+    plan = {"backlog": {"rates_rps": [100], "duration_s": 10, "grids": trials}}
+    long = {"name": "long", "experiment": "backlog", "rounds": [2, 400]}
+    spec = planned(experiments=plan, sittings=[FIRST | {"rounds": [1]}, long])
+    monkeypatch.setattr(files, "dataset", lambda name: spec)
+    with pytest.raises(UserError, match=r"the sitting long takes about .* h with builds") as said:
+        run_sittings.check("mine", Choice(), [], only_paper=False)
+    assert said.value.where == "config/datasets/mine.toml, key sittings.1"
 
 
 TINY = """

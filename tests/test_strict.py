@@ -278,13 +278,13 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
      lambda s: s.record(lambda r: r.update(steps_us={"offering": 1})), {"DM-TIMES"}),
     ("a trial of another toolchain", STATIC, RAW,
      lambda s: s.record(lambda r: r["tools"]["server"].update(cc="gcc-4.4 4.4.5")), {"DM-TOOLS"}),
-    ("another kernel", STATIC, RAW,
+    ("another kernel", READINESS, RAW,
      lambda s: s.record(lambda r: r["machine"].update(kernel="2.6.32")), {"DM-MACHINE"}),
     ("a tool that is not named", STATIC, RAW,
      lambda s: s.record(lambda r: r["tools"]["harness"].pop("httperf")), {"DM-TOOLS"}),
-    ("another machine", STATIC, RAW, lambda s: s.record(lambda r: r["machine"].update(cpu="Z80")),
-     {"DM-MACHINE"}),
-    ("a machine that is not named", STATIC, RAW,
+    ("another machine", READINESS, RAW,
+     lambda s: s.record(lambda r: r["machine"].update(cpu="Z80")), {"DM-MACHINE"}),
+    ("a machine that is not named", READINESS, RAW,
      lambda s: s.record(lambda r: r["machine"].update(cpu="")),
      {"DM-MACHINE"}),
     ("changes beside the commit", STATIC, RAW,
@@ -408,12 +408,12 @@ def test_a_planted_corruption_is_rejected(samples, tmp_path, experiment, again, 
 
 
 def test_each_check_rejects_a_corruption():
-    """But for DM-LAW and DM-WRONG, which warn, and three that have tests of their own."""
+    """But for DM-LAW and DM-WRONG, which warn, and four that have tests of their own."""
     folder = ROOT / "deathmatch" / "data" / "strict"
     source = "".join(file.read_text() for file in folder.glob("*.py"))
     named = set(re.findall('"(DM-[A-Z-]+)"', source))
     planted = set().union(*(each[4] for each in PLANTED))
-    others = {"DM-CHECKSUMS", "DM-INTERLEAVED", "DM-LAW", "DM-SEARCH", "DM-WRONG"}
+    others = {"DM-CHECKSUMS", "DM-INTERLEAVED", "DM-LAW", "DM-SEARCH", "DM-SITTING", "DM-WRONG"}
     assert named - planted == others
 
 

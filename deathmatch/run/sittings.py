@@ -105,18 +105,18 @@ def check_machine(dataset: str, records: Sequence[tuple[str, dict]]) -> None:
     """
     for key, places in hardware.differences(records):
         old = next((where for where in places.values() if where.startswith("data/")), "")
-        remedy = "A round has one kind of machine. Go on with the first one;\n"
-        remedy += (
-            f"  or measure the round again: rm -r {old.rsplit('/', 3)[0]}/*/*/{Path(old).name}"
-        )
+        again = f"rm -r {old.rsplit('/', 3)[0]}/*/*/{Path(old).name}"
+        ways = [
+            "A round has one kind of machine. Go on with the first one",
+            f"measure it again: {again}",
+        ]
         if others := _untouched(dataset, records):
             typed = as_typed(f"snakemake --config dataset={dataset} sitting={others[0]}")
-            remedy += f";\n  or measure other rounds: {typed}"
+            ways.append(f"measure other rounds: {typed}")
         if hardware.on_cluster():
-            remedy += (
-                ";\n  name one kind for the rule `trial`, by slurm_partition or constraint in "
-            )
-            remedy += "profiles/slurm/config.yaml"
+            keys = "slurm_partition or constraint in profiles/slurm/config.yaml"
+            ways.append(f"name one kind for the rule `trial`: {keys}")
+        remedy = ";\n  or ".join(ways)
         raise tool_differences.mixed(dataset, "kinds of machine", key, places, remedy)
 
 
