@@ -15,8 +15,10 @@ from deathmatch.plan.trial import Trial
 from deathmatch.run import progress
 
 MOST_H = 2
-SET_UP_S = 600
-ARCHIVE_S_PER_MB = 6
+# `./shell` on a new machine, from its first word to its last package.
+SET_UP_S = 300
+# Of archive and tables together: xz packs their raw logs with the longest search.
+ARCHIVE_S_PER_MB = 20
 HEADER = ("sitting", "experiment", "rounds", "trials", "hours", "MB", "state")
 
 
