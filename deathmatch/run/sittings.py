@@ -39,9 +39,11 @@ class Planned:
         """Return its row in the table of a dry run; `attempt` is the last one, if there is any."""
         there = sum(inventory.of_trial(trial).exists() for trial in self.trials)
         state = f"not measured, {there} trials are there" if there else "not measured"
-        rounds = sorted({trial.n for trial in self.trials})
+        held = sorted({trial.n for trial in self.trials})
+        whole = len(held) > 1 and held[-1] - held[0] == len(held) - 1
+        rounds = f"{held[0]}-{held[-1]}" if whole else ",".join(map(str, held))
         return (
-            self.sitting.name, self.sitting.experiment, ",".join(map(str, rounds)),
+            self.sitting.name, self.sitting.experiment, rounds,
             str(len(self.trials)), f"{self.hours:.1f}",
             "?" if self.megabytes is None else f"{self.megabytes:.0f}", str(attempt or state),
         )  # fmt: skip
