@@ -95,9 +95,10 @@ def reference() -> str:
 
 def _rows(part: dict[str, Any], schema: dict[str, Any], prefix: str) -> list[str]:
     rows = []
+    needed = (part | part.get("then", {}) | part.get("else", {})).get("required", [])
     for key, unresolved in part.get("properties", {}).items():
         inner = resolved(unresolved, schema)
-        kind = _kind(inner) + (", required" if key in part.get("required", []) else "")
+        kind = _kind(inner) + (", required" if key in needed else "")
         rows.append(f"| `{prefix}{key}` | {kind} | {inner.get('description', '')} |\n")
         rows += _rows(inner, schema, f"{prefix}{key}.")
         named = resolved(of_any_key(inner), schema)

@@ -103,7 +103,7 @@ def write(noted: dict, found: dict) -> None:
     recorded = json.loads(PINS.read_text()) | {"inputs": pins()}
     PINS.write_text(json.dumps(recorded, indent=2) + "\n")
     new = new_versions(noted, found)
-    for path in ROOT.glob("servers/*/server.toml"):
+    for path in [*ROOT.glob("servers/*/server.toml"), *ROOT.glob("servers/releases/*/server.toml")]:
         path.write_text(with_new_releases(path.read_text(), new))
 
 

@@ -11,11 +11,22 @@ let
   inherit (pkgs) lib;
   folder = ../servers;
 
-  toml = name: folder + "/${name}/server.toml";
-  attributes = name: (builtins.fromTOML (builtins.readFile (toml name))).packages.nix or [ ];
-  named = builtins.filter (
-    name: !lib.hasPrefix "_" name && builtins.pathExists (toml name) && attributes name != [ ]
-  ) (builtins.attrNames (builtins.readDir folder));
+  # Those of a folder in servers/, and other releases of them.
+  foldersIn =
+    place:
+    builtins.filter (
+      name: !lib.hasPrefix "_" name && builtins.pathExists (place + "/${name}/server.toml")
+    ) (builtins.attrNames (builtins.readDir place));
+  releases = lib.genAttrs (foldersIn (folder + "/releases")) (name: "servers/releases/${name}");
+  places = lib.genAttrs (foldersIn folder) (name: "servers/${name}") // releases;
+  toml = name: builtins.fromTOML (builtins.readFile (../. + "/${places.${name}}/server.toml"));
+  attributes =
+    name:
+    let
+      own = toml name;
+    in
+    own.packages.nix or (if own ? extends then attributes own.extends else [ ]);
+  named = builtins.filter (name: attributes name != [ ]) (builtins.attrNames places);
   written = map (lib.removeSuffix ".nix") (builtins.attrNames (builtins.readDir ./servers));
 
   # An interpreter finds a module only if it was made with it. By the prefix of a module's
@@ -45,7 +56,7 @@ let
     builtins.foldl' (
       found: key:
       found.${key}
-        or (throw "servers/${name}/server.toml, key packages.nix: there is no ${attribute}; nix/README.md says what there is")
+        or (throw "${places.${name}}/server.toml, key packages.nix: there is no ${attribute}; nix/README.md says what there is")
     ) set path;
   program =
     name: attribute:

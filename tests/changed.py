@@ -17,8 +17,8 @@ KINDS = {
     "nix": [
         ".github/workflows/nix-*", "clients/*.nix", "clients/*/client.toml",
         "config/datasets/reference.toml", "deathmatch/builds/nix.py", "flake.*", "nix",
-        "pyproject.toml", "servers/*/server.toml", "tests/nix*", "tests/test_nix*",
-        "tests/test_python_of_nix.py", "toolchains/python",
+        "pyproject.toml", "servers/*/server.toml", "servers/releases/*/server.toml", "tests/nix*",
+        "tests/test_nix*", "tests/test_python_of_nix.py", "toolchains/python",
     ],
     "ssh": [
         "deathmatch/agent", "deathmatch/builds/clone.py", "deathmatch/builds/copy.py",

@@ -3,7 +3,6 @@
 Each takes a Nix and a tree, and raises Refused.
 """
 
-import functools
 import json
 import re
 import tomllib
@@ -103,7 +102,7 @@ def programs(nix: Nix, tree: Path) -> None:
             lacks = set(packages(tree, name).get("tools", [])) - set(offered[name]["tools"])
             require(
                 not lacks,
-                f"servers/{name}/server.toml, key packages.tools: packages.{system}.{name} "
+                f"{folder(tree, name)}/server.toml, key packages.tools: packages.{system}.{name} "
                 f"lacks {sorted(lacks)}; correct packages.nix there, or nix/servers/{name}.nix",
             )
     for system, shells in nix.outputs(tree)["devShells"].items():
@@ -139,8 +138,8 @@ def compilers(nix: Nix, tree: Path) -> None:
         older = sorted(attribute for attribute in named if attribute.startswith("pkgs-20"))
         require(
             not older or "gcc" not in named,
-            f"servers/{name}/server.toml, key packages.nix: {older} beside today's gcc; take gcc "
-            "from there too",
+            f"{folder(tree, name)}/server.toml, key packages.nix: {older} beside today's gcc; take "
+            "gcc from there too",
         )
 
 
@@ -150,13 +149,13 @@ def prebuilt(nix: Nix, tree: Path) -> None:
     for name in sorted({*specs.names("server", tree)} & set(offered)):
         if "npm" not in packages(tree, name).get("tools", []):
             continue
-        lock = tree / "servers" / name / packages(tree, name)["npm"]
+        lock = tree / folder(tree, name) / packages(tree, name)["npm"]
         fetched = json.loads(lock.read_text())["packages"]
         tied = sorted(package for package in fetched if "linux" in package)
         require(
             not tied,
-            f"servers/{name}/server.toml, key packages.npm: {tied} are built for one system; say "
-            "so in not_in_nix",
+            f"{folder(tree, name)}/server.toml, key packages.npm: {tied} are built for one system; "
+            "say so in not_in_nix",
         )
 
 
@@ -178,10 +177,10 @@ def modules(nix: Nix, tree: Path) -> None:
         require(not lacks, f"pyproject.toml: {place} has no modules {sorted(lacks)}")
     offered = nix.outputs(tree)["packages"]["x86_64-linux"]
     for name in sorted({*specs.names("server", tree)} & set(offered)):
-        needed = imported([*(tree / "servers" / name).glob("**/*.py")])
+        needed = imported([*(tree / folder(tree, name)).glob("**/*.py")])
         # A file that it is made from is a module of its own.
         needed -= {Path(source).stem for source in specs.server(name, tree).sources}
-        lacks = needed - set(offered[name]["modules"]) - built_in(tree / "servers" / name)
+        lacks = needed - set(offered[name]["modules"]) - built_in(tree, name)
         require(not lacks, f"the Nix package of {name} lacks the Python modules {sorted(lacks)}")
 
 
@@ -199,8 +198,8 @@ def releases(nix: Nix, tree: Path) -> None:
             ]
             require(
                 not wrong,
-                f"servers/{name}/server.toml, key release.nix: packages.{system}.{name} is not "
-                f"{', '.join(wrong)}",
+                f"{folder(tree, name)}/server.toml, key release.nix: packages.{system}.{name} is "
+                f"not {', '.join(wrong)}",
             )
 
 
@@ -234,37 +233,35 @@ def debian_paths(nix: Nix, tree: Path) -> None:
                 guarded = key == "build" and ("nix*)" in line or "command -v" in line)
                 require(
                     guarded or not re.search(r"(?<![\w}*])/usr/", line),
-                    f"servers/{name}/server.toml, key {key}: under Nix too it would take a file "
-                    f"of the system: {line}",
+                    f"{folder(tree, name)}/server.toml, key {key}: under Nix too it would take a "
+                    f"file of the system: {line}",
                 )
 
 
 def about(tree: Path, name: str) -> dict:
-    """Return a server's own file."""
-    return parsed_toml(specs.path_of("server", name, tree).read_text())
+    """Return what a server's file says, to be read only, with what it takes from its system's."""
+    return specs.written("server", name, tree)
 
 
-@functools.cache
-def parsed_toml(text: str) -> dict:
-    """Return what a file says, to be read only: each is asked for often, and is alike in copies."""
-    return tomllib.loads(text)
+def folder(tree: Path, name: str) -> Path:
+    """Return a server's folder, relative to the tree."""
+    return specs.path_of("server", name, tree).parent.relative_to(tree)
 
 
 def packages(tree: Path, name: str) -> dict:
-    """Return what a server's own file says of packages."""
+    """Return what a server's file says of packages."""
     return about(tree, name).get("packages", {})
 
 
 def attributes(tree: Path, name: str) -> list[str]:
-    """Return the attributes that a server's own file takes its tools from."""
+    """Return the attributes that a server's file takes its tools from."""
     return packages(tree, name).get("nix", [])
 
 
-def built_in(folder: Path) -> set[str]:
+def built_in(tree: Path, name: str) -> set[str]:
     """Return the Python packages that a server's own build installs from its locked lists."""
-    server = tomllib.loads((folder / "server.toml").read_text())
-    if "pypi" in server.get("packages", {}):
+    if "pypi" in packages(tree, name):
         return set()
-    lists = [folder / name for name in ("requirements.txt", "sources.txt")]
+    lists = [tree / folder(tree, name) / file for file in ("requirements.txt", "sources.txt")]
     texts = [path.read_text() for path in lists if path.exists()]
     return {name for text in texts for name in re.findall(r"^([\w-]+)==", text, re.M)}

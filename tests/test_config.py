@@ -203,6 +203,14 @@ WRITTEN = [
     (TESTBED, 'cpus = "last"', 'cpus = "last"\nspare_sources = "10.78.0.5/28"',
      "client", "has host bits set"),
     (TESTBED, 'cpus = "first"', 'cpus = "1,,2"', "server.cpus", "not '1,,2'"),
+    (SERVER, 'title = "mine"', 'extends = "nul"', "extends",
+     "there is no server 'nul'\n  did you mean 'null'"),
+    (SERVER, 'title = "mine"', 'extends = "mine"', "extends", "it extends itself"),
+    (SERVER, 'title = "mine"', 'extends = ["null"]', "extends", "there is no server ['null']"),
+    (SERVER, 'title = "mine"', 'extends = "yucan-otp29"', "extends",
+     "'yucan-otp29' extends a server itself, 'yucan'\n  extend 'yucan'"),
+    (SERVER, 'title = "mine"', 'title = "mine"\nextends = "null"\nnot_run = ""', "not_run",
+     "there is none to take away\n  leave the key out"),
     (TESTBED, 'title = "mine"', 'extends = "nets"', "extends", "there is no testbed 'nets'"),
     (TESTBED, 'title = "mine"', 'extends = "mine"', "extends", "it extends itself"),
     (TESTBED, 'cpus = "first"', 'cpus = "first"\ncpu_share = 0.5', "server", "cpu_period_us"),
@@ -448,6 +456,10 @@ def test_a_schema_refuses_what_the_model_refuses():
     assert schema.is_valid(whole) and schema.is_valid(part)
     assert not schema.is_valid(whole | {"server": part["server"]})
     assert not schema.is_valid(part | {"server": {"jiter": "delay 1ms"}})
+    schema = jsonschema.Draft202012Validator(docs.json_schema(files.MODELS["server"]))
+    part = {"extends": "null", "build": "", "configurations": {"tuned": {}}}
+    assert schema.is_valid(part) and not schema.is_valid(part | {"title": " "})
+    assert not schema.is_valid(dict(list(part.items())[1:]))
 
 
 def test_a_testbed_holds_what_the_one_says_that_it_extends(tmp_path):
@@ -464,6 +476,74 @@ def test_a_testbed_holds_what_the_one_says_that_it_extends(tmp_path):
     base_file.write_text(MIDDLE.replace('"base"', '"top"'))
     with pytest.raises(UserError, match="it extends itself"):
         files.testbed("top", tmp_path)
+
+
+SYSTEM = """title = "old"
+language = "C"
+build = "make"
+experiments = ["one", "two"]
+
+[release]
+name = "old 1"
+jump = "Of this release."
+
+[packages]
+tools = ["cc"]
+pypi = "requirements.txt"
+
+[limits]
+backlog = "5."
+log = "Off."
+
+[configurations.plain]
+about = "As it comes."
+[configurations.tuned]
+about = "Not so."
+
+[factors]
+backlog = []
+readiness = ["epoll"]
+"""
+RELEASE = """extends = "old"
+title = "new"
+build = ""
+
+[release]
+name = "old 2"
+
+[packages]
+pypi = ""
+
+[limits]
+backlog = "128."
+log = ""
+heap = "1 MB."
+
+[configurations]
+tuned = {}
+
+[factors]
+backlog = []
+"""
+
+
+def test_a_release_holds_what_its_system_says_and_it_does_not(tmp_path):
+    """`release` and `factors` are its own or its system's; other tables are taken key by key."""
+    for name, text in {"old": SYSTEM, "releases/new": RELEASE}.items():
+        path = tmp_path / "servers" / name / "server.toml"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    assert files.names("server", tmp_path) == ["new", "old"]
+    assert files.written("server", "new", tmp_path) == {
+        "extends": "old", "title": "new", "language": "C", "experiments": ["one", "two"],
+        "release": {"name": "old 2"}, "packages": {"tools": ["cc"]},
+        "limits": {"backlog": "128.", "heap": "1 MB."},
+        "configurations": {"plain": {"about": "As it comes."}}, "factors": {"backlog": []},
+    }  # fmt: skip
+    (tmp_path / "servers" / "new").mkdir()
+    (tmp_path / "servers" / "new" / "server.toml").write_text(SYSTEM)
+    with pytest.raises(UserError, match="servers/new and servers/releases/new have one name"):
+        files.names("server", tmp_path)
 
 
 def test_the_throttled_testbed_is_the_usual_one_but_for_its_share():

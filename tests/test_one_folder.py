@@ -142,9 +142,11 @@ def test_the_advice_is_what_can_be_typed(tree: Tree):
     tree.environment["DEATHMATCH_SHELL"] = ""
     text = tree.deathmatch("new-server", "two", "--kind=keep-alive").succeeded().text
     assert "\n  deathmatch build two\n" in text
-    # Its load is a number of connections, no rate.
     text = tree.deathmatch("new-server", "sockets", "--kind=websocket").succeeded().text
-    assert "deathmatch build sockets" in text and "deathmatch measure" not in text
+    assert "deathmatch build sockets" in text and "deathmatch measure sockets" in text
+    command = "python3 -m http.server {port}"
+    text = tree.deathmatch("new-server", "four", "--command", command).succeeded().text
+    assert text.startswith(f"servers/four/ is there, it starts your command: {command}\n")
     said = tree.deathmatch("new-server", "three", "--kind=udp").failed().text
     assert "there is no kind 'udp' of server\n  known: one-request, keep-alive, websocket" in said
     assert not (tree.path / "servers/three").exists()

@@ -51,8 +51,7 @@ def test_every_list_in_a_folder_is_named_by_its_server():
     own = {name: key for key, name in OWN_NAMES.items() if name}
     found = 0
     for server in files.servers():
-        folder = ROOT / "servers" / server.name
-        for path in folder.iterdir():
+        for path in server.folder.iterdir():
             key = own.get(path.name)
             # That crate only carries the sources that the folder's build compiles.
             if key and server.name != "uwebsockets":
@@ -62,7 +61,7 @@ def test_every_list_in_a_folder_is_named_by_its_server():
 
 
 def test_no_list_of_npm_names_where_packages_are():
-    for path in ROOT.glob("servers/*/package-lock.json"):
+    for path in ROOT.glob("servers/**/package-lock.json"):
         for name, package in json.loads(path.read_text())["packages"].items():
             assert "resolved" not in package, (path, name)
             assert not name or package["integrity"].startswith("sha512-")

@@ -10,6 +10,7 @@ import html
 import json
 import re
 import tomllib
+from functools import cache
 from math import ceil, exp, inf, log
 from pathlib import Path
 
@@ -315,11 +316,26 @@ def accept_queue() -> list[str]:
     ]
 
 
+@cache
+def servers() -> dict[str, dict]:
+    """Return what each server's file says; a release's, what its system's does where it does not.
+
+    Of the tables, `configurations` alone is taken key by key, less what is empty there.
+    """
+    paths = [path for at in ("*", "releases/*") for path in ROOT.glob(f"servers/{at}/server.toml")]
+    own = {path.parent.name: tomllib.loads(path.read_text()) for path in sorted(paths)}
+    found = {}
+    for name, server in own.items():
+        under = own.get(server.get("extends"), {})
+        found[name] = under | server
+        both = under.get("configurations", {}) | server.get("configurations", {})
+        known = {key: table for key, table in both.items() if table}
+        found[name]["configurations"] = known if server.get("configurations") != {} else {}
+    return found
+
+
 def websockets() -> list[str]:
-    specs = {
-        path.parent.name: tomllib.loads(path.read_text())
-        for path in (ROOT / "servers").glob("*/server.toml")
-    }
+    specs = servers()
     releases = {
         name: (spec["release"]["system"], spec["release"]["year"])
         for name, spec in specs.items()
@@ -546,8 +562,7 @@ def by_server(capacities: pl.DataFrame) -> list[str]:
 
 def first_configuration(server: str, experiment: str) -> str | None:
     """Return a server's default configuration, as servers/README.md defines; None without any."""
-    spec = tomllib.loads((ROOT / "servers" / server / "server.toml").read_text())
-    configurations = spec.get("configurations", {})
+    configurations = servers()[server].get("configurations", {})
     known = [
         name
         for name, about in configurations.items()
@@ -839,9 +854,8 @@ def numbers_in(name: str) -> list[int]:
 def releases() -> dict[str, list[dict]]:
     """Return the releases of each system, by year, then by the numbers of library and runtime."""
     systems: dict[str, list[dict]] = {}
-    for path in sorted((ROOT / "servers").glob("*/server.toml")):
-        server = tomllib.loads(path.read_text())
-        release = server.get("release", {}) | {"server": path.parent.name}
+    for name, server in servers().items():
+        release = server.get("release", {}) | {"server": name}
         series = None if "runtime" in release else release.get("series_year")
         release["year"] = series or release.get("year")
         release["library"] = re.split(r",| on ", release.get("name", ""))[0]
@@ -1073,10 +1087,7 @@ def findings() -> list[str]:
     """Return the sentences of the nine findings, on the first page and first in their chapters."""
     stated = tomllib.loads((ROOT / "data" / "published" / "findings.toml").read_text())["finding"]
     stated = {finding["name"]: finding for finding in stated}
-    titles = {
-        path.parent.name: tomllib.loads(path.read_text())["title"]
-        for path in (ROOT / "servers").glob("*/server.toml")
-    }
+    titles = {name: server["title"] for name, server in servers().items()}
     sentences = []
     for (name, where, _), (value, digits, unit, dataset) in headlines().items():
         first = stated[name]["comparisons"][0]

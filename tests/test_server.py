@@ -190,7 +190,7 @@ def test_a_virtual_environment_stays_without_network(tree: Tree):
 
 
 def test_another_archive_of_python_2_is_refused_by_name(tree: Tree):
-    committed = (ROOT / "servers/tornado-1/requirements.txt").read_text()
+    committed = (ROOT / "servers/releases/tornado-1/requirements.txt").read_text()
     wrong = re.sub("sha256:.{8}", "sha256:00000000", committed)
     lock, place = tree.write("wrong.txt", wrong), tree.path / "python2"
     install = [ROOT / "toolchains/python2/install", "python2.7", place]

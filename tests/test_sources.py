@@ -5,9 +5,9 @@ import subprocess
 import pytest
 from conftest import Tree
 
-# Prints the fingerprint and the sources of servers/one.
+# Prints the fingerprint and the sources of a server.
 SCRIPT = (
-    "from deathmatch.plan import files, server\none = files.server('one')\n"
+    "import sys\nfrom deathmatch.plan import files, server\none = files.server(sys.argv[1])\n"
     "print(server.fingerprint(one), *server.source_files(one))"
 )
 
@@ -18,8 +18,8 @@ def one(tree: Tree) -> Tree:
     return tree
 
 
-def sources(tree: Tree) -> tuple[str, list[str]]:
-    fingerprint, *names = tree.run("python", "-c", SCRIPT).succeeded().text.split()
+def sources(tree: Tree, server: str = "one") -> tuple[str, list[str]]:
+    fingerprint, *names = tree.run("python", "-c", SCRIPT, server).succeeded().text.split()
     return fingerprint, [name.removeprefix("servers/one/") for name in names]
 
 
@@ -58,6 +58,19 @@ def test_what_programs_leave_is_no_part_of_it_nor_what_git_ignores(one: Tree):
     # A whole server that its owner keeps out of git has all its files.
     one.write(".git/info/exclude", "/servers/one/\n")
     assert "seen.log" in sources(one)[1]
+
+
+def test_a_release_is_made_of_its_systems_files_but_those_that_it_has_itself(one: Tree):
+    one.write("servers/one/requirements.txt", "of the system")
+    one.write("servers/releases/later/requirements.txt", "of the release")
+    one.write("servers/releases/later/server.toml", 'extends = "one"\ntitle = "later"\n')
+    before, names = sources(one, "later")
+    own = [f"servers/releases/later/{name}" for name in ("requirements.txt", "server.toml")]
+    assert names == ["broken.py", "server.toml", *own]
+    one.write("servers/one/requirements.txt", "of another release of the system")
+    assert sources(one, "later") == (before, names)
+    one.write("servers/one/broken.py", "print()")
+    assert sources(one, "later")[0] != before
 
 
 def test_the_file_that_makes_a_trial_due_is_named(one: Tree, network):

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from deathmatch.errors import UserError
+from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 
 FEATURES = ["--extra-experimental-features", "nix-command flakes"]
@@ -56,7 +57,7 @@ def build(name: str, link: Path, log: Path) -> bool:
     if done.returncode != 0 and "does not provide attribute" in log.read_text(errors="replace"):
         raise UserError(
             f"the flake offers no package of the server {name!r}",
-            where=f"servers/{name}/server.toml, key packages.nix",
+            where=f"{paths.folder(name)}/server.toml, key packages.nix",
             remedy="name its packages there, or in nix/servers/; `git add` the folder, as Nix sees "
             "no other files; nix/README.md lists the servers that Nix cannot offer",
         )

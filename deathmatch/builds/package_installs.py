@@ -25,34 +25,36 @@ _NODE = (
 
 
 def commands(server: Server, build: Path, nixed: bool) -> list[str]:
-    """Return the shell commands, for the server's folder, that install what it names.
+    """Return the shell commands, for any folder, that install what it names.
 
     `nixed`: Nix gives Python's packages itself, and those of npm unless `npm` is among the tools.
     """
     asked = server.packages
-    folder = ROOT / "servers" / server.name
-    root, out, own = (shlex.quote(str(path)) for path in (ROOT, build, folder))
+    folder = {key: server.list_in(file) for key, file in asked.lists.items()}
+    own = {key: shlex.quote(str(path)) for key, path in folder.items()}
+    root, out = shlex.quote(str(ROOT)), shlex.quote(str(build))
     made = []
     if asked.pypi and not nixed:
-        made += venv_commands(folder / asked.pypi, build / "venv")
+        made += venv_commands(folder["pypi"] / asked.pypi, build / "venv")
     if asked.npm and (not nixed or "npm" in asked.tools):
         # Trust what the system trusts, as pip does here.
         made.append(
-            f"cp package.json {shlex.quote(asked.npm)} {out}/ && cd {out} && NODE_USE_SYSTEM_CA=1"
-            " npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier"
+            f"cp {own['npm']}/package.json {own['npm']}/{asked.npm} {out}/ && cd {out} &&"
+            " NODE_USE_SYSTEM_CA=1 npm ci --ignore-scripts --no-audit --no-fund"
+            " --no-update-notifier"
         )
     if asked.cargo:
         made.append(
-            f"cargo install --quiet --locked --force --no-track --path . --root {out}"
+            f"cargo install --quiet --locked --force --no-track --path {own['cargo']} --root {out}"
             f" --target-dir {out}/target"
         )
     if asked.go:
         made.append(
-            f"GOBIN={out}/bin CGO_ENABLED=0 GOTOOLCHAIN=local"
+            f"cd {own['go']} && GOBIN={out}/bin CGO_ENABLED=0 GOTOOLCHAIN=local"
             " GOFLAGS='-mod=readonly -buildvcs=false' go install ."
         )
     if asked.maven:
-        made.append(f"{root}/toolchains/maven/fetch {own} {out}")
+        made.append(f"{root}/toolchains/maven/fetch {own['maven']} {out}")
     return made
 
 

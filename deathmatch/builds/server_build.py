@@ -17,7 +17,7 @@ from deathmatch.builds.steps import ATTEMPT, LOG, failed, inside, killed, write
 from deathmatch.errors import UserError
 from deathmatch.hosts import hardware, sandbox
 from deathmatch.hosts.process import tail
-from deathmatch.plan import files
+from deathmatch.plan import files, paths
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server, digests, fingerprint
 
@@ -152,7 +152,7 @@ def _on_node(server: Server, record: dict) -> dict:
                 why = tail(Path(log.name))
                 raise UserError(
                     f"this node cannot have the Debian packages of the server:\n{why}",
-                    where=f"servers/{server.name}/server.toml, key packages.debian",
+                    where=f"{paths.folder(server.name)}/server.toml, key packages.debian",
                     remedy="have them installed on every node of the partition",
                 )
     now = tools(server)
@@ -161,7 +161,7 @@ def _on_node(server: Server, record: dict) -> dict:
         if there != here:
             raise UserError(
                 f"built on a node where {tool} is {there}, and here it is {here}",
-                where=f"servers/{server.name}",
+                where=paths.folder(server.name),
                 remedy="install the same on every node of the partition, or name nodes that are "
                 "alike, in profiles/slurm/config.yaml",
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deathmatch.builds import debian, nix, toolchain
 from deathmatch.errors import UserError
-from deathmatch.plan import files
+from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
 
@@ -23,7 +23,7 @@ def package(name: str) -> Path:
     if "DEATHMATCH_SERVERS" in os.environ and not package.exists():
         raise UserError(
             f"this Nix shell holds no package of the server {name!r}",
-            where=f"servers/{name}/server.toml, key packages.nix",
+            where=f"{paths.folder(name)}/server.toml, key packages.nix",
             remedy="leave it and enter `nix develop`, which builds a server when it is needed",
         )
     return package
@@ -53,7 +53,7 @@ def fill(command: str, server: Server, values: dict) -> str:
 
     What a configuration fills in is part of the command, and may be several words.
     """
-    places = {"build": build_dir(server.name), "folder": ROOT / "servers" / server.name}
+    places = {"build": build_dir(server.name), "folder": server.folder, "system": server.system}
     own = server.configurations.get(str(values.get("configuration")))
     as_written = own.placeholders if own else {}
     words = {
@@ -63,11 +63,10 @@ def fill(command: str, server: Server, values: dict) -> str:
     try:
         return command.format(**words)
     except (KeyError, IndexError, ValueError) as error:
-        known = ", ".join(f"{{{key}}}" for key in ["build", "folder", *values])
-        path = files.path_of("server", server.name)
+        known = ", ".join(f"{{{key}}}" for key in [*places, *values])
         raise UserError(
             f"cannot fill the placeholders of `{command}`: {error}",
-            where=str(path.relative_to(ROOT)),
+            where=f"{paths.folder(server.name)}/server.toml",
             remedy=f"placeholders here: {known}; a literal brace is written twice",
         ) from None
 

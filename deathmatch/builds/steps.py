@@ -14,7 +14,6 @@ from deathmatch.builds.server_commands import build_dir, environment, fill, pack
 from deathmatch.errors import UserError, printable
 from deathmatch.hosts.process import TAIL_LINES, tail
 from deathmatch.plan import paths
-from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server, source_files
 
 # The statuses of a shell that was killed, and of a shell whose command was killed.
@@ -92,7 +91,7 @@ def _run(
     What it left behind is ended with the whole build. Raises UserError if somebody killed it.
     """
     process = subprocess.Popen(
-        words, cwd=ROOT / "servers" / server.name, env=environment(server.name),
+        words, cwd=server.system, env=environment(server.name),
         stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True,
     )  # fmt: skip
     try:
@@ -110,7 +109,7 @@ def killed(name: str, what: str) -> UserError:
     """Return the error of a build that somebody ended: it says nothing about the server."""
     return UserError(
         f"the build {what}",
-        where=f"servers/{name}",
+        where=paths.folder(name),
         remedy="run again, and it is built anew; if it is killed each time, `dmesg` says whether "
         "memory ran out",
     )
@@ -133,8 +132,9 @@ def _foreign_tools(server: Server) -> str:
     programs = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
     own = (toolchain.STORE, build_dir(name))
     return "\n".join(
-        f"{tool}, which packages.tools of servers/{name}/server.toml names, is {where or 'missing'}"
-        f" and not of Nix: name its package in packages.nix there, or in nix/servers/{name}.nix"
+        f"{tool}, which packages.tools of {paths.folder(name)}/server.toml names, is "
+        f"{where or 'missing'} and not of Nix: name its package in packages.nix there, or in "
+        f"nix/servers/{name}.nix"
         for tool, where in programs.items()
         if not where or not any(Path(where).resolve().is_relative_to(place) for place in own)
     )

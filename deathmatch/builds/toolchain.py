@@ -14,7 +14,7 @@ from pathlib import Path
 from deathmatch.builds import clients, debian, nix
 from deathmatch.load import registry
 from deathmatch.plan import files
-from deathmatch.plan.paths import ROOT
+from deathmatch.plan.paths import ROOT, folder
 
 # The sources of Nix's tools.
 FLAKE = ["flake.nix", "flake.lock"]
@@ -75,7 +75,7 @@ def _identity(path: Path, owners: dict[Path, str]) -> str:
     if path.is_relative_to(ROOT / "build"):
         made = path.relative_to(ROOT / "build").parts
         if made[0] == "servers":
-            return f"built from servers/{made[1]}"
+            return f"built from {folder(made[1])}"
         source = ROOT / "clients" / made[0]
         if source.is_dir():
             files = sorted(path for path in source.rglob("*") if path.is_file())

@@ -25,6 +25,11 @@ MODELS: dict[str, type[NamedSpec]] = {
     "testbed": Testbed,
 }
 
+# Tables of server.toml that a release has of its own or takes whole, as each of CONFIGURATIONS: a
+# number of one release, or a level that one can set, says nothing of another.
+WHOLE, CONFIGURATIONS = ("release", "factors"), "configurations"
+EMPTY = ("", [], {})
+
 
 def experiment(name: str, root: Path = ROOT) -> Experiment:
     """Return the experiment of that name; UserError if there is none or its file is wrong."""
@@ -49,7 +54,7 @@ def check_titles(every: Iterable[Server], root: Path = ROOT) -> None:
     for each in every:
         title = " ".join(each.title.casefold().split())
         if title in seen:
-            what = f"servers/{seen[title]} has the title {each.title!r} too"
+            what = f"{paths.folder(seen[title])} has the title {each.title!r} too"
             remedy = "tables and figures distinguish servers by their titles"
             raise mistake("server", each.name, ["title"], what, remedy, root)
         seen[title] = each.name
@@ -78,8 +83,8 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     Raises UserError when there is no such name (with the nearest one that exists) or when the
     file is wrong.
     """
-    path = path_of(kind, name, root)
     usable = paths.usable(kind, name)
+    path = path_of(kind, name, root)
     if kind == "server" and usable and path.parent.is_dir() and not path.is_file():
         what = f"servers/{name} holds no server.toml"
         raise UserError(what, remedy="write it: servers/README.md has every key")
@@ -89,9 +94,8 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
         new = path_of(kind, "<name>", root).relative_to(root)
         what = f"there is no {kind} {name[: paths.LONGEST]!r}"
         raise UserError(what, remedy=f"{suggestions(name, known)}\n  a new one is {new}")
-    # A testbed may extend another.
-    read = [path_of(kind, bed, root) for bed in names(kind, root)] if kind == "testbed" else [path]
-    return _checked(kind, name, root, tuple(file.stat().st_mtime_ns for file in read))
+    read = tuple((file, file.stat().st_mtime_ns) for file in _chain(kind, name, root))
+    return _checked(kind, name, root, read)
 
 
 def instruments(root: Path = ROOT) -> list[str]:
@@ -124,11 +128,17 @@ def mistake(kind: str, name: str, key: Key, what: str, remedy: str, root: Path =
     return UserError(what, validation_errors.at(shown, key), remedy)
 
 
+def written(kind: str, name: str, root: Path = ROOT) -> dict[str, Any]:
+    """Return what a file says and what it takes from those that it extends, unchecked."""
+    return _together(_chain(kind, name, root), root)
+
+
 @cache
-def _checked(kind: str, name: str, root: Path, mtimes_ns: tuple[int, ...]) -> NamedSpec:
-    value: dict[str, Any] = {}
-    for shown, own in _chain(kind, name, root):
-        value = _merged(value, own)
+def _checked(kind: str, name: str, root: Path, read: tuple[tuple[Path, int], ...]) -> NamedSpec:
+    chain = [path for path, _ in read]
+    # What is extended first: its mistakes are of its own file.
+    for place, path in enumerate(chain, 1):
+        value, shown = _together(chain[:place], root), str(path.relative_to(root))
         remedy = f"config/schemas/{kind}.json has every key"
         spec = validation_errors.validated(MODELS[kind], value, shown, remedy, name)
     if isinstance(spec, Server):
@@ -136,33 +146,66 @@ def _checked(kind: str, name: str, root: Path, mtimes_ns: tuple[int, ...]) -> Na
     return spec
 
 
-def _chain(kind: str, name: str, root: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Return the path and the content of the file and of those that it extends, it last."""
-    chain, extended = [_read(path_of(kind, name, root), root)], [name]
-    while kind == "testbed" and (base := chain[0][1].get("extends")) is not None:
-        known = [other for other in names(kind, root) if other not in extended]
-        if base not in known:
+def _together(chain: list[Path], root: Path) -> dict[str, Any]:
+    value = _read(chain[0], root)
+    for path in chain[1:]:
+        value = _over(value, _read(path, root), str(path.relative_to(root)))
+    return value
+
+
+def _chain(kind: str, name: str, root: Path) -> list[Path]:
+    """Return the file and those that it extends, it last."""
+    chain, extended = [path_of(kind, name, root)], [name]
+    while "extends" in MODELS[kind].model_fields:
+        base = _read(chain[0], root).get("extends")
+        if base is None:
+            break
+        path = path_of(kind, base, root) if paths.usable(kind, str(base)) else None
+        where = validation_errors.at(str(chain[0].relative_to(root)), ["extends"])
+        if base in extended or not (path and path.is_file()):
             what = "it extends itself" if base in extended else f"there is no {kind} {base!r}"
-            where = validation_errors.at(chain[0][0], ["extends"])
-            raise UserError(what, where, suggestions(base, known))
-        chain.insert(0, _read(path_of(kind, base, root), root))
+            known = [other for other in names(kind, root) if other not in extended]
+            raise UserError(what, where, suggestions(str(base), known))
+        # A reader of a release looks into two files.
+        if kind == "server" and (system := _read(path, root).get("extends")):
+            what = f"{base!r} extends a server itself, {system!r}"
+            raise UserError(what, where, f"extend {system!r}, its system")
+        chain.insert(0, path)
         extended.append(base)
     return chain
 
 
-def _read(path: Path, root: Path) -> tuple[str, dict[str, Any]]:
-    shown = str(path.relative_to(root))
-    return shown, validation_errors.parse(path.read_bytes(), shown)
+def _read(path: Path, root: Path) -> dict[str, Any]:
+    return _parsed(path, root, path.stat().st_mtime_ns)
 
 
-def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Return two tables as one, table by table; the second has the last word."""
-    both = {
-        key: _merged(under[key], value)
-        for key, value in over.items()
-        if isinstance(value, dict) and isinstance(under.get(key), dict)
-    }
-    return under | over | both
+@cache
+def _parsed(path: Path, root: Path, _mtime_ns: int) -> dict[str, Any]:
+    return validation_errors.parse(path.read_bytes(), str(path.relative_to(root)))
+
+
+def _over(
+    base: dict[str, Any], own: dict[str, Any], shown: str, key: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Return what holds of a file, called `shown`: what it says, else what the one below it does.
+
+    Its tables are taken key by key, but WHOLE and each configuration. An empty value takes away
+    what is below; one in a table of a table is a value.
+    """
+    made = dict(base)
+    for name, value in own.items():
+        if value in EMPTY and len(key) < 2:
+            if name not in made:
+                where = validation_errors.at(shown, [*key, name])
+                raise UserError("there is none to take away", where, "leave the key out")
+            del made[name]
+        elif isinstance(value, dict) and name not in WHOLE and key != (CONFIGURATIONS,):
+            under = made.get(name)
+            under = under if isinstance(under, dict) else {}
+            made[name] = _over(under, value, shown, (*key, name))
+        else:
+            made[name] = value
+    return made
 
 
 def _check_server(server: Server, root: Path) -> None:

@@ -351,7 +351,7 @@ def _check_served(
             _check_known(dataset, key, "server", name)
             raise _mistake(
                 dataset, key, f"{name!r} does not serve {experiment.name!r}",
-                f"add it to experiments in servers/{name}/server.toml, or leave it out here",
+                f"add it to experiments in {paths.folder(name)}/server.toml, or leave it out here",
             )  # fmt: skip
     return able
 

@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 
 from deathmatch.errors import UserError, as_typed, suggestions
-from deathmatch.load import registry
 from deathmatch.plan import files, own_dataset, paths
 from deathmatch.plan.paths import ROOT
 
@@ -32,7 +31,8 @@ def main(given: argparse.Namespace) -> int:
         raise UserError(what, "new-server", "use lower-case letters, digits, hyphens and points")
     folder = files.path_of("server", name).parent
     if folder.exists():
-        raise UserError(f"servers/{name} exists", "new-server", "choose another name")
+        what = f"{folder.relative_to(ROOT)} exists"
+        raise UserError(what, "new-server", "choose another name")
     if kind not in KINDS:
         raise UserError(
             f"there is no kind {kind!r} of server", "new-server", suggestions(kind, KINDS)
@@ -42,7 +42,7 @@ def main(given: argparse.Namespace) -> int:
     toml = folder / "server.toml"
     text = toml.read_text().replace("NAME", name)
     toml.write_text(_with_command(text, words, folder) if words else text)
-    print(advice(name, kind))
+    print(advice(name, kind, given.command))
     return 0
 
 
@@ -83,24 +83,21 @@ def experiments(kind: str) -> list[str]:
     return tomllib.loads((TEMPLATES / kind / "server.toml").read_text())["experiments"]
 
 
-def advice(name: str, kind: str) -> str:
-    """Return what was made and what to type next."""
+def advice(name: str, kind: str, command: str | None = None) -> str:
+    """Return what was made and what to type next; `command` is the user's own, if one was given."""
     measure = f"snakemake --config dataset=smoke servers={name}"
-    clients = [files.experiment(experiment).client for experiment in experiments(kind)]
-    rated = any(client and registry.client(client).searches for client in clients)
-    compare = [
-        f"  {as_typed(f'deathmatch measure {name}')}",
-        "      compares it with other servers in ten minutes, writes its card",
-    ]
+    small = "with a small Python server in it: put yours in its place."
+    made = f"it starts your command: {command}" if command else small
     lines = [
-        f"servers/{name}/ is there, with a small Python server in it: put yours in its place.",
+        f"servers/{name}/ is there, {made}",
         f"  its kind is {kind}, {KINDS[kind]}; it serves {', '.join(experiments(kind))}",
         f"  other kinds: --kind, one of {', '.join(KINDS)}",
         f"  {as_typed(f'deathmatch build {name}')}",
         "      builds it and shows its version",
         f"  {as_typed(f'deathmatch check-server {name}')}",
         "      checks its answers, in seconds",
-        *(compare if rated else []),
+        f"  {as_typed(f'deathmatch measure {name}')}",
+        "      compares it with other servers in ten minutes, writes its card",
         f"  {as_typed(measure)}",
         "      measures it in all that it serves, writes the paper",
         "  servers/README.md explains every key and placeholder of server.toml",

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from deathmatch.errors import UserError
@@ -21,6 +22,8 @@ PLACES = {
     "notebook": "notebooks/{}.md",
     "template": "servers/_template/{}/server.toml",
 }
+# Servers that stand apart: other releases of a system, which has a folder among PLACES.
+RELEASES = "servers/releases/{}/server.toml"
 # Names become paths, targets of Snakemake and words of commands.
 _NAME = r"[A-Za-z0-9][\w.-]*"
 # A dataset may be in a folder: `next/reference`, which is later moved to `reference`.
@@ -51,6 +54,9 @@ def check_dataset(name: str, where: str) -> None:
 
 def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
     """Return the file that defines the `kind` called `name`, whether or not it exists."""
+    release = root / RELEASES.format(name)
+    if kind == "server" and release.is_file():
+        return release
     return root / PLACES[kind].format(name)
 
 
@@ -63,16 +69,28 @@ def split(path: Path) -> tuple[str, tuple[str, ...]]:
     return "/".join(below[:size]), below[size:]
 
 
+def folder(server: str) -> str:
+    """Return a server's folder, relative to the project's root."""
+    return str(path_of("server", server).parent.relative_to(ROOT))
+
+
 def names(kind: str, root: Path = ROOT) -> list[str]:
     """Return the sorted names of everything of that kind in the tree.
 
-    Raises UserError for a file or folder whose name cannot be used.
+    Raises UserError for a file or folder whose name cannot be used, and for two servers of a name.
     """
-    before, after = PLACES[kind].split("{}")
-    in_folder = after == "/server.toml"
+    places = [PLACES[kind], *([RELEASES] if kind == "server" else [])]
     patterns = ["[!_.]*", "[!_.]*/[!_.]*"] if kind == "dataset" else ["[!_.]*"]
-    found = (path for pattern in patterns for path in root.glob(PLACES[kind].format(pattern)))
-    known = sorted(str(path.relative_to(root))[len(before) : -len(after)] for path in found)
+    known = sorted(
+        str(path.relative_to(root))[len(before) : -len(after)]
+        for before, after in (place.split("{}") for place in places)
+        for pattern in patterns
+        for path in root.glob(f"{before}{pattern}{after}")
+    )
+    if twice := next((name for name, after in pairwise(known) if name == after), None):
+        what = f"servers/{twice} and servers/releases/{twice} have one name"
+        raise UserError(what, remedy="rename one of the two folders")
+    in_folder = PLACES[kind].endswith("/server.toml")
     for name in known:
         if not usable(kind, name):
             path = path_of(kind, name, root).relative_to(root)

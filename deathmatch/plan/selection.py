@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from deathmatch.errors import UserError, suggestions
-from deathmatch.plan import files, matrix
+from deathmatch.plan import files, matrix, paths
 from deathmatch.plan.spec import Many, Spec
 from deathmatch.plan.trial import Trial
 
@@ -114,9 +114,9 @@ def _unmeasured(name: str, experiments: Collection[str]) -> str:
     """Return in words why a server that is named is measured in none of the experiments."""
     server = files.server(name)
     if not server.runs:
-        return f"servers/{name} cannot run here: {server.not_run}"
+        return f"{paths.folder(name)} cannot run here: {server.not_run}"
     asked, serves = " or ".join(experiments) or "any", ", ".join(server.experiments) or "none"
-    return f"servers/{name} does not serve {asked}; it serves {serves}"
+    return f"{paths.folder(name)} does not serve {asked}; it serves {serves}"
 
 
 def _list(names: tuple[str, ...] | None) -> list[str] | None:

@@ -1,16 +1,20 @@
-"""A server: one system under test, one folder `servers/<name>/` with its `server.toml`."""
+"""A server: one system under test, one folder `servers/<name>/` with its `server.toml`.
+
+Another release of a system stands in `servers/releases/<name>/` and extends that system's folder.
+"""
 
 import hashlib
 import re
 from functools import cache, cached_property
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
 from deathmatch.errors import CONTROL
 from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
-from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
+from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec, partly
 
 # By the key of [packages]; None where any name will do.
 OWN_NAMES = {
@@ -21,6 +25,7 @@ OWN_NAMES = {
     "maven": "jars.sha256",
 }
 LISTS = tuple(OWN_NAMES)
+FILE = "server.toml"
 
 
 def _as_it_is(text: str) -> str:
@@ -51,7 +56,7 @@ class Packages(Spec):
     debian: Many[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(:[a-z0-9]+)?$")]] = Field(
         (), description="Debian packages, which ./shell installs."
     )
-    nix: Annotated[Many[Attribute], Field(min_length=1), *DISTINCT] | None = Field(
+    nix: Annotated[Many[Attribute], *DISTINCT] | None = Field(
         None,
         description="Attributes that hold its tools, of nixpkgs or of the toolchain in nix/; a "
         "module, such as python3Packages.NAME or erlangLibs.NAME, brings its own interpreter. What "
@@ -136,10 +141,23 @@ class Release(Spec):
     )
 
 
+def _or_empty(schema: dict[str, Any]) -> None:
+    """Allow an empty table, which takes away that of a release's system."""
+    schema |= {"if": {"minProperties": 1}, "then": {"required": schema.pop("required")}}
+
+
+def _of_a_file(schema: dict[str, Any]) -> None:
+    """Allow an empty text for what need not be there, as `_or_empty` does."""
+    for key, part in schema["properties"].items():
+        if key not in schema["required"]:
+            part.pop("pattern", None)
+    partly(schema)
+
+
 class Configuration(Spec):
     """A configuration of a server; each further key is a placeholder of its command."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra=_or_empty)
     __pydantic_extra__: dict[str, Level]
 
     about: Shown = Field(description="What is different, and why it is measured.")
@@ -163,6 +181,13 @@ class Configuration(Spec):
 class Server(NamedSpec):
     """A system under test."""
 
+    model_config = ConfigDict(json_schema_extra=_of_a_file)
+
+    extends: str | None = Field(
+        None,
+        description="The server that holds what this file does not say, and whose commands and "
+        "files it may use: that of the system of which it is another release.",
+    )
     title: Line = Field(description="The name that tables and figures show.")
     language: Line = Field(description="What the server is written in.")
     source: Line = Field(
@@ -202,13 +227,13 @@ class Server(NamedSpec):
     packages: Packages = Field(Packages(), description="What it needs installed.")
     build: Text | None = Field(
         None,
-        description="A shell command run in the server's folder. It writes into {build} only; "
-        "{folder} is the server's folder.",
+        description="A shell command run in {system}. It writes into {build} only; {folder} is the "
+        "server's own folder.",
     )
     sources: Many[str] = Field(
         (),
-        description="Files and folders outside its own that it is made from, relative to the "
-        "project's root; when one changes, it is measured again.",
+        description="Files and folders outside of {folder} and {system} that it is made from, "
+        "relative to the project's root; when one changes, it is measured again.",
     )
     slow_build: bool = Field(
         False,
@@ -216,8 +241,8 @@ class Server(NamedSpec):
         "names it.",
     )
     run: Text = Field(
-        description="The start command, run without a shell in {build}; {host}, {port}, {folder} "
-        "and its factors are filled in. It stays in the foreground and ends on SIGTERM."
+        description="The start command, run without a shell in {build}; {host}, {port}, {folder}, "
+        "{system} and its factors are filled in. It stays in the foreground and ends on SIGTERM."
     )
     ready_timeout_s: int = Field(
         20, ge=1, description="How long it may take to listen; default: 20."
@@ -262,6 +287,22 @@ class Server(NamedSpec):
         "first; [] means any level. Each is a placeholder of the commands.",
     )
 
+    @property
+    def folder(self) -> Path:
+        """Its own folder."""
+        return ROOT / paths.folder(self.name)
+
+    @property
+    def system(self) -> Path:
+        """The folder of the server that it extends; its own where it extends none."""
+        return ROOT / paths.folder(self.extends or self.name)
+
+    def list_in(self, file: str, root: Path = ROOT) -> Path:
+        """Return the folder that holds a list of `[packages]`: its own, else its system's."""
+        own = paths.path_of("server", self.name, root).parent
+        there = (own / file).exists() or not self.extends
+        return own if there else paths.path_of("server", self.extends, root).parent
+
     @cached_property
     def runs(self) -> bool:
         """Whether it can run here."""
@@ -285,18 +326,20 @@ class Server(NamedSpec):
 def source_files(server: Server) -> list[str]:
     """Return the files that the server is made from, relative to the project's root, sorted.
 
-    They are those of its folder and of what `sources` of its server.toml names: `paths.below`,
-    without what git ignores. A server that git ignores itself, someone's own, has all of them.
+    They are those of its folder, of its system's and of what `sources` of its server.toml names:
+    `paths.below`, without what git ignores. A server that git ignores itself, someone's own, has
+    all of them. What its own folder has too is not taken from its system's, but for server.toml.
     """
-    folder = f"servers/{server.name}"
-    every = {
-        str(path.relative_to(ROOT))
-        for place in (folder, *server.sources)
-        for path in paths.below(ROOT / place)
+    found = {path for place in server.sources for path in paths.below(ROOT / place)}
+    found |= {
+        path
+        for path in paths.below(server.system)
+        if path.name == FILE or not (server.folder / path.relative_to(server.system)).exists()
     }
-    if paths.is_ignored(f"{folder}/server.toml"):
-        return sorted(every)
-    return sorted(name for name in every if not paths.is_ignored(name))
+    every = sorted(str(path.relative_to(ROOT)) for path in found.union(paths.below(server.folder)))
+    if paths.is_ignored(str(server.folder.relative_to(ROOT) / FILE)):
+        return every
+    return [name for name in every if not paths.is_ignored(name)]
 
 
 def digests(server: Server) -> dict[str, str]:

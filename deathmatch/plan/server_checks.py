@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.plan.experiment import Experiment
-from deathmatch.plan.paths import LONGEST
+from deathmatch.plan.paths import LONGEST, path_of
 from deathmatch.plan.server import OWN_NAMES, Server
 from deathmatch.plan.spec import Level
 from deathmatch.plan.validation_errors import at
@@ -19,6 +19,11 @@ from deathmatch.plan.validation_errors import at
 PLACES = {
     "build": ("the whole path of the folder that `build` writes into", "nothing"),
     "folder": ("the whole path of the server's own folder", "nothing"),
+    "system": (
+        "the whole path of the folder of the server that it `extends`, else of its own; `build` "
+        "and `version` run there",
+        "nothing",
+    ),
 }
 # What a trial fills into a start command besides, its factors and what its configuration sets.
 PLACEHOLDERS = {
@@ -59,7 +64,8 @@ def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None
         _of_use(server, experiments, levels),
     )
     for key, what, remedy in problems:
-        raise UserError(what, at(f"servers/{server.name}/server.toml", key), remedy)
+        shown = path_of("server", server.name, root).relative_to(root)
+        raise UserError(what, at(str(shown), key), remedy)
 
 
 def _of_files(server: Server, root: Path) -> Iterator[Problem]:
@@ -78,7 +84,7 @@ def _of_files(server: Server, root: Path) -> Iterator[Problem]:
         if Path(file).name != file or len(file) > LONGEST or "\0" in file:
             what = f"{file[:LONGEST]!r} is not the name of a file"
             yield ["packages", key], what, "the list stands in the server's own folder"
-        if not _is_inside(root / "servers" / server.name / file, root):
+        if not _is_inside(server.list_in(file, root) / file, root):
             remedy = "servers/README.md has the command that writes it"
             yield ["packages", key], f"there is no {file} next to it", remedy
 

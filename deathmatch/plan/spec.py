@@ -52,6 +52,11 @@ def _distinct(items: tuple) -> tuple:
 DISTINCT = (AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True}))
 
 
+def partly(schema: dict[str, Any]) -> None:
+    """Need nothing of a file that extends another: what it says is not all that holds."""
+    schema |= {"if": {"required": ["extends"]}, "else": {"required": schema.pop("required")}}
+
+
 class Spec(BaseModel):
     """A part of a file of settings."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, Level, Many, NamedSpec, Setting, Spec
+from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, Level, Many, NamedSpec, Setting, Spec, partly
 
 FOLDER = ".local/share/deathmatch"
 ADDRESS = r"^[0-9.]+/[0-9]+$"
@@ -19,10 +19,8 @@ def _of_a_part(schema: dict[str, Any]) -> None:
 
 
 def _of_a_file(schema: dict[str, Any]) -> None:
-    """Need nothing of a file that extends another: what it says is not all that holds."""
-    whole = {"required": schema.pop("required")}
-    whole["properties"] = {"server": {"required": ["address", "cpus", "sysctl"]}}
-    schema |= {"if": {"required": ["extends"]}, "else": whole}
+    partly(schema)
+    schema["else"]["properties"] = {"server": {"required": ["address", "cpus", "sysctl"]}}
 
 
 class Side(Spec):

@@ -16,7 +16,7 @@ from deathmatch.hosts import netns_testbed, sandbox
 from deathmatch.measure import steps
 from deathmatch.measure import trial as measurement
 from deathmatch.measure.context import NotMeasured, prepare
-from deathmatch.plan import files, matrix
+from deathmatch.plan import files, matrix, paths
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.trial import Trial
 
@@ -30,9 +30,10 @@ def main(given: argparse.Namespace) -> int:
     server = files.server(given.server)
     if given.experiment and given.experiment not in server.experiments:
         raise UserError(
-            f"servers/{server.name} does not serve {given.experiment!r}", "option --experiment",
-            f"it serves {', '.join(server.experiments)}",
-        )  # fmt: skip
+            f"{paths.folder(server.name)} does not serve {given.experiment!r}",
+            where="option --experiment",
+            remedy=f"it serves {', '.join(server.experiments)}",
+        )
     built = server_build.built(server)
     if not built["ok"]:
         return FAILED

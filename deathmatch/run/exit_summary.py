@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deathmatch.data import sittings
 from deathmatch.errors import UserError, as_typed
+from deathmatch.plan import paths
 from deathmatch.run import failures
 from deathmatch.run.state import Job, Run
 from deathmatch.run.study import Study
@@ -91,11 +92,13 @@ def _of_server(name: str, failure: failures.Failure) -> str:
     reason = failure.lines[0]
     reason = reason if len(reason) <= WIDTH else f"{reason[: WIDTH - 1]}…"
     what = f"{failure.outcome}, in {failure.number}"
-    return f"servers/{name} {what}: {reason}; see {failure.folder}"
+    return f"{paths.folder(name)} {what}: {reason}; see {failure.folder}"
 
 
 def _of_result(result: "Outcome") -> str:
-    return f"servers/{result.server} has no usable number in {result.experiment}: {result.why}"
+    return (
+        f"{paths.folder(result.server)} has no usable number in {result.experiment}: {result.why}"
+    )
 
 
 def _nothing(run: Run) -> str:
@@ -119,8 +122,8 @@ def _next(
         return f"fix what the log says, then {study.command}: what is measured is kept"
     if servers:
         return (
-            f"fix servers/{servers[0]}, then {study.command}; to try it again unchanged, before "
-            f"that: {failures.retry(study.dataset, study.choice)}"
+            f"fix {paths.folder(servers[0])}, then {study.command}; to try it again unchanged, "
+            f"before that: {failures.retry(study.dataset, study.choice)}"
         )
     if empty:
         first = "end other work on this machine" if empty[0].by_harness else "find out why"

@@ -14,7 +14,7 @@ from deathmatch.builds import server_commands
 from deathmatch.data import records
 from deathmatch.data.inventory import Inventory
 from deathmatch.errors import as_typed
-from deathmatch.plan import selection
+from deathmatch.plan import paths, selection
 from deathmatch.plan.record import MEASURED, NOT_BUILT, OUTCOMES
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
@@ -59,9 +59,9 @@ def main(given: argparse.Namespace) -> int:
 def report(failed: dict[str, Failure], again: str) -> str:
     """Return the text about `failures`; `again` is the command that forgets them."""
     return "\n".join(
-        f"deathmatch: servers/{name}: {failure.outcome}, in {failure.number}:\n"
+        f"deathmatch: {paths.folder(name)}: {failure.outcome}, in {failure.number}:\n"
         + "".join(f"    {line}\n" for line in failure.reason.splitlines()[-8:])
-        + f"  fix servers/{name} and run again; or to try it again unchanged: {again}, then"
+        + f"  fix {paths.folder(name)} and run again; or to try it again unchanged: {again}, then"
         " run again"
         for name, failure in failed.items()
     )

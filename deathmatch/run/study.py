@@ -34,7 +34,9 @@ PAPER = [
         if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
     ),
 ]
-SERVERS = sorted(str(p) for p in Path("servers").glob("*/server.toml"))
+SERVERS = sorted(
+    str(p) for at in ("*", "releases/*") for p in Path("servers").glob(f"{at}/server.toml")
+)
 # The explorer's inputs besides tables and the paper's style: it names each server's file.
 EXPLORER = [
     *sorted(str(p) for p in Path("paper/source/explore").rglob("*") if p.is_file()),

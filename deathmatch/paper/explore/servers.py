@@ -8,11 +8,7 @@ import polars as pl
 from deathmatch.analysis import systems
 from deathmatch.paper.claim_rows import SOURCES
 from deathmatch.plan import files
-from deathmatch.plan.paths import ROOT
-from deathmatch.plan.server import Server
-
-# Names that builds and package managers leave in a server's folder.
-_MADE = {"node_modules", "target", "__pycache__"}
+from deathmatch.plan.server import Server, source_files
 
 
 def rows(dataset: str, trials: list[dict]) -> list[dict]:
@@ -68,7 +64,7 @@ def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
         ],
         "variants": systems.variants(server),
         "packages": _packages(server),
-        "sources": [*_files(server.name), *server.sources],
+        "sources": source_files(server),
         "measured": [
             _measured(dataset, systems_of, server.name)
             for dataset, systems_of in of_datasets.items()
@@ -103,13 +99,6 @@ def _packages(server: Server) -> list[str]:
     listed = {"tools": packages.tools, "Debian": packages.debian, "Nix": packages.nix or ()}
     lines = [f"{title}: {', '.join(names)}" for title, names in listed.items() if names]
     return lines + [f"{kind}: {file}" for kind, file in packages.lists.items()]
-
-
-def _files(name: str) -> list[str]:
-    """Return the files of its folder, relative to the project's root."""
-    folder = ROOT / "servers" / name
-    paths = (path.relative_to(ROOT) for path in folder.rglob("*") if path.is_file())
-    return sorted(str(path) for path in paths if not _MADE & set(path.parts))
 
 
 def _measured(dataset: str, systems_of: pl.DataFrame, name: str) -> dict:
