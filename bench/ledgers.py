@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy.stats import spearmanr
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -36,7 +35,6 @@ DRIFT = 1 / 6
 SPREADS = (0.02, 0.2)
 AWAY = 2.0
 """The truth over the threshold, or the other way, where a verdict can be right."""
-SERVERS = 7
 ABOVE = judging.claimed_range(1, "above")
 WITHIN = (1 / 1.1, 1.1)
 COLUMNS = {"rule": pl.String, "trials": pl.Int64, "false": pl.Float64, "no": pl.Float64,
@@ -97,30 +95,17 @@ def _outcome(machine: Machine, truth: float) -> list[Part]:
     return [Part([outcomes], *judging.claimed_range(0.5, "above"))]
 
 
-def _rank(machine: Machine, truth: float) -> list[Part]:
-    # At the threshold, 0, the orders of the servers have nothing to do with each other.
-    order = np.exp(machine.chance.normal(0, 0.5, SERVERS))
-    other = order if truth > 1 else 1 / order if truth < 1 else machine.chance.permutation(order)
-    sides = [[machine.values(value).all for value in values] for values in (order, other)]
-    by_round = [spearmanr(*(np.transpose(side)[n] for side in sides)).statistic
-                for n in range(machine.trials)]  # fmt: skip
-    chance = trial_tests.chance_of_order(*(np.mean(side, axis=1) for side in sides))
-    correlations = machine.side(np.array(by_round), Kind.CORRELATION)
-    return [Part([correlations], *judging.claimed_range(0, "above"), chance=chance)]
-
-
 RULES: dict[str, Callable[[Machine, float], list[Part]]] = {
     "ratio": _ratio,
     "level": _level,
     "within": _size,
     "ratio, unpaired": _unpaired,
-    "order, best, all or each: 4 parts": _of_parts(4),
-    "order, best, all or each: 10 parts": _of_parts(10),
+    "4 comparisons": _of_parts(4),
+    "10 comparisons": _of_parts(10),
     "count": _count,
     "outcome": _outcome,
-    "rank": _rank,
 }
-"""A rule of each kind, by name: its parts on a machine, with the truth over the threshold."""
+"""Rules by name: their parts on a machine, with the truth over the threshold."""
 
 
 def planted(chance: np.random.Generator, trials: int, truth: float) -> dict[str, Judgement]:

@@ -25,8 +25,7 @@ from deathmatch.analysis import (
     storage,
     verdict_words,
 )
-from deathmatch.analysis.ledger import Entry, Verdict
-from deathmatch.analysis.needs import Need
+from deathmatch.analysis.ledger import Entry, Need, Verdict
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from deathmatch.analysis import claims, judging, published
-from deathmatch.analysis.ledger import Entry, Side, Verdict
-from deathmatch.analysis.needs import Need
+from deathmatch.analysis.ledger import Entry, Need, Side, Verdict
 from deathmatch.analysis.stats import Interval
 from deathmatch.paper import claim_rows
 
@@ -20,15 +19,15 @@ NOW = Verdict(
     judging.REPLICATED, Interval(3, 2.0, 1.8, 2.2), direction=judging.REPLICATED,
     quantity="reply rate in overload", unit="req/s", sides=SIDES,
 )  # fmt: skip
-NEED = Need("4 CPUs of the server beyond the client's", "1", met=False, always=True)
+NEED = Need("4 CPUs of the server beyond the client's", "1", met=False)
 THEN = Verdict(judging.UNREACHED, needs=(NEED,))
 
 
 @pytest.fixture(scope="module")
 def entries() -> list[Entry]:
     """Return three claims as nobody measured them, the first of them with both verdicts."""
-    chosen = {"walkin-backlog-5-to-128-all-cores", "ostinelli-order", "day-ets-bytes"}
-    made = [claims.entry("never-measured", c) for c in published.claims() if c["id"] in chosen]
+    chosen = {"walkin-backlog-5-to-128-all-cores", "walkin-chart-order", "day-ets-bytes"}
+    made = [claims.entry("never-measured", c) for c in published.claims() if c.id in chosen]
     return [replace(made[0], then=THEN, now=NOW, same=False), *made[1:]]
 
 

@@ -189,7 +189,7 @@ def test_points_that_break_a_law_are_left_out_of_figures_and_verdicts():
     levels = [name for name in tables.keys("dynamic") if name not in ("variant", "n")]
     selector = {name: first[name] for name in (*levels, RATE) if first[name] is not None}
     with selecting.instead({("reference", "dynamic", "points"): marked}):
-        known = selecting.values("reference", "dynamic", {"statistic": "reply_rate_rps"}, selector)
+        known = selecting.values("reference", "dynamic", selector | {"statistic": "reply_rate_rps"})
     assert known.blocks == set(
         points.filter(variant=first["variant"], server=first["server"])["n"]
     ) - {first["n"]}
@@ -214,7 +214,7 @@ def test_a_run_that_drifts_loses_its_times_and_nothing_else():
     selector = {"server": "webbit", "environment": "unthrottled"}
     with selecting.instead({("reference", "c10k", "points"): marked}):
         kept = {
-            name: selecting.values("reference", "c10k", {"statistic": name}, selector).blocks
+            name: selecting.values("reference", "c10k", selector | {"statistic": name}).blocks
             for name in (*of_times, *of_counts)
         }
     assert {name for name, blocks in kept.items() if blocks == {1, 3}} == of_times

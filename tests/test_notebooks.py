@@ -119,7 +119,7 @@ def undecided_sentences(lines: list[str]) -> list[str]:
 
 def unknown_verdicts(lines: list[str]) -> list[str]:
     """Return what sentences recall of the ledger that is no verdict, count or ratio of it."""
-    known = {claim["id"].replace("-", "_") for claim in published.claims()}
+    known = {claim.id.replace("-", "_") for claim in published.claims()}
     ratios = {"node_over_tornado", "gains_least", "cowboy_over_mochiweb",
               "mochiweb_over_node", "tail_over_mean", "proplists_over_keyfind", "handshakes_spread",
               "timed_out_at_pace", "passive_over_active", "native_over_interpreted",
@@ -234,5 +234,5 @@ def test_a_planted_fault_is_found():
 def test_a_notebook_that_reads_a_ledger_waits_for_it(source):
     """A run computes a ledger once: a notebook that does not say that it needs it does so again."""
     text = source.read_text()
-    reads = "claims.ledger(" in text or "compare_claims(" in text
+    reads = "claims.ledger(" in text or "claims.findings_of(" in text
     assert study.reads_ledger(source) is reads

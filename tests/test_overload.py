@@ -112,7 +112,7 @@ def test_a_claim_takes_what_the_search_showed(answered):
 
     def values(statistic: str, **more: float) -> Values:
         rule = {"server": "null", "statistic": statistic} | more
-        return selecting.values("reference", "single-thread", {}, rule)
+        return selecting.values("reference", "single-thread", rule)
 
     with selecting.instead(searched_trials(30_000, answered)):
         assert values("capacity_rps").all == [30_000] * 3
@@ -208,7 +208,7 @@ from deathmatch.analysis import selecting
 server = {"server": "planted-paced", "backlog": 5}
 for rule in ({"statistic": "capacity_rps"},
              {"statistic": "reply_rate_overload_rps", "capacity_share": 1.5}):
-    known = selecting.values("mine", "backlog", {}, server | rule)
+    known = selecting.values("mine", "backlog", server | rule)
     print(*known.all, bool(known.at_least))
 """
 

@@ -10,16 +10,16 @@ from deathmatch.analysis import (
     by_trial,
     c10k,
     claims,
+    comparing,
     judging,
     paired,
     phrases,
     profile,
-    published,
     readiness,
-    rules,
     static_files,
     views,
 )
+from deathmatch.analysis.comparison import Comparison
 from deathmatch.analysis.provenance import Record
 from deathmatch.data import table_files, tables
 from deathmatch.paper.explore import quantities, variants
@@ -105,10 +105,10 @@ def pages() -> dict[str, float]:
     title = static.points.filter(server="nginx")["label"][0]
     explored = variants.rows("planted", "static", {})
     [shown] = [row for row in explored.variants if row["server"] == "nginx"]
-    rule = {"kind": "level", "statistic": NAME, "threshold": 1, "direction": "above"}
-    rule["a"] = {"server": "nginx", "configuration": "tuned"}
-    stated = rules.compared("planted", "static", rule)
-    [side] = claims._sides("planted", rules.decide("planted", "static", rule).compared)
+    one = Comparison(statistic=NAME, a={"server": "nginx", "configuration": "tuned"}, low=1)
+    stated = comparing.effect("planted", "static", one)
+    decided = comparing.judged("planted", "static", (one,))
+    [side] = claims._sides("planted", "static", decided)
     ready = views.Experiment("planted", "readiness")
     [poll] = [
         row for row in variants.rows("planted", "readiness", {}).rates if row["variant"] == "poll"
@@ -176,15 +176,14 @@ def test_two_variants_are_compared_at_rates_that_both_have(planted):
     points = views.Experiment("planted", "static").valid_points
     labels = [points.filter(server=server)["label"][0] for server in ("mochiweb", "nginx")]
     assert static_files.cpu_ratio(points, *labels).estimate == pytest.approx(due, rel=1e-4)
-    rule = {"kind": "ratio", "statistic": NAME, "threshold": 1, "direction": "above"} | {
-        side: {"server": server, "configuration": "tuned"}
-        for side, server in (("a", "mochiweb"), ("b", "nginx"))
-    }
-    assert rules.compared("planted", "static", rule).estimate == pytest.approx(due, rel=1e-4)
-    sides = claims._sides("planted", rules.decide("planted", "static", rule).compared)
+    a, b = ({"server": name, "configuration": "tuned"} for name in ("mochiweb", "nginx"))
+    one = Comparison(statistic=NAME, a=a, b=b, low=1)
+    assert comparing.effect("planted", "static", one).estimate == pytest.approx(due, rel=1e-4)
+    sides = claims._sides("planted", "static", comparing.judged("planted", "static", (one,)))
     assert sides[0].interval.estimate / sides[1].interval.estimate == pytest.approx(due, rel=1e-4)
     # Both answer the highest rate that both were offered in full: neither is overloaded.
-    overload = rules.decide("planted", "static", rule | {"statistic": "reply_rate_overload_rps"})
+    of_overload = one.model_copy(update={"statistic": "reply_rate_overload_rps"})
+    overload = comparing.judged("planted", "static", (of_overload,))
     assert (overload.verdict, overload.lacks) == (judging.UNREACHED, judging.SATURATION)
 
 
@@ -218,9 +217,6 @@ def test_points_that_count_follow_the_definition():
 
 
 def test_every_statistic_of_a_rule_is_defined_once():
-    stated = set().union(*(published.statistics_of(claim["rule"]) for claim in published.claims()))
-    later = set(published._parsed(published.CLAIMS, 0)["statistics"])
-    assert stated <= set(QUANTITIES) | later and not set(QUANTITIES) & later
     assert {name: quantity.name for name, quantity in QUANTITIES.items()} == {
         name: name for name in QUANTITIES
     }

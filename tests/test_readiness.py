@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree
 
-from deathmatch.analysis import published, readiness, rules
+from deathmatch.analysis import comparing, published, readiness
 from deathmatch.data import table_files, tables, tidy
 from deathmatch.measure import server_process
 
@@ -167,9 +167,9 @@ def verdicts(folder, monkeypatch, name: str, rates: dict, limited: set = frozens
     tables.write(pl.DataFrame(rows, schema=names), "readiness", "points", path)
     monkeypatch.setattr(table_files, "ROOT", folder)
     return {
-        claim["id"]: rules.decide(name, "readiness", claim["rule"])
+        claim.id: comparing.judged(name, "readiness", claim.now)
         for claim in published.claims()
-        if claim["experiment"] == "readiness"
+        if claim.experiment == "readiness"
     }
 
 

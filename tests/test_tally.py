@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from deathmatch.analysis import claims, judging, published, releases, verdict_words
+from deathmatch.analysis.comparison import Comparison
 from deathmatch.analysis.ledger import Entry, Verdict
 from deathmatch.analysis.releases import Age
 from deathmatch.plan import files
 
-CLAIM = {"source": "walkin2009"}
 OLD, PATCHED = Age("A 1", 2010, 2010), Age("B 2", 2012, 2020)
 
 
@@ -24,7 +24,7 @@ OLD, PATCHED = Age("A 1", 2010, 2010), Age("B 2", 2012, 2020)
     ],
 )
 def test_a_verdict_is_of_the_time_if_every_side_is(compared, of_time):
-    assert releases.of_the_time(CLAIM, compared) is of_time
+    assert releases.of_the_time("walkin2009", compared) is of_time
 
 
 def test_both_years_are_named_where_they_differ():
@@ -41,24 +41,28 @@ def test_a_series_is_older_than_its_release_unless_its_runtime_is_younger():
 
 
 def test_the_releases_of_a_claim_are_those_of_all_its_servers_but_instruments():
-    by_id = {claim["id"]: claim for claim in published.claims()}
-    claim = by_id["walkin-tornado-beats-yucan-one-core"]
-    names = {age.name for age in releases.ages("never-measured", claim)}
-    assert names == {files.server(name).release.name for name in ("tornado", "yucan")}
-    assert releases.ages("never-measured", by_id["williams-time-wait-exhausts-ports"]) == ()
+    def ages(*servers: str) -> set[str]:
+        compared = [Comparison(a={"server": name}, statistic="died", low=0.5) for name in servers]
+        return {age.name for age in releases.ages(compared)}
+
+    assert ages("tornado", "yucan", "null") == {
+        files.server(name).release.name for name in ("tornado", "yucan")
+    }
+    assert ages("null") == set()
 
 
-def test_claims_that_oppose_each_other_are_found_by_their_rules():
-    compared = {"experiment": "x", "rule": {"kind": "ratio", "a": {"server": "a"}}}
+def test_claims_that_oppose_each_other_are_found_by_what_they_compare():
+    base = published.claims()[0]
 
-    def claim(name: str, **claimed) -> dict:
-        return compared | {"id": name, "rule": compared["rule"] | claimed}
+    def claim(name: str, server: str = "a", **claimed) -> published.Claim:
+        one = Comparison(a={"server": server}, statistic="died", **claimed)
+        return base.model_copy(update={"id": name, "now": (one,)})
 
     known = [
-        claim("even", low=0.9, high=1.1, kind="within"),
-        claim("more", threshold=1.25, direction="above"),
-        claim("some more", threshold=1.0, direction="above"),
-        claim("many", threshold=2.0, direction="above", a={"server": "b"}),
+        claim("even", low=0.9, high=1.1),
+        claim("more", low=1.25),
+        claim("some more", low=1.0),
+        claim("many", "b", low=2.0),
     ]
     assert verdict_words.opposing(known) == [("even", "more")]
     assert len(verdict_words.opposing(published.claims())) >= 2
@@ -67,8 +71,8 @@ def test_claims_that_oppose_each_other_are_found_by_their_rules():
 def entries() -> list[Entry]:
     """Return a ledger in which a pair that opposes is decided, and one claim more."""
     (first, second), *_ = verdict_words.opposing(published.claims())
-    chosen = [claim for claim in published.claims() if claim["id"] in (first, second)]
-    chosen.append(next(c for c in published.claims() if c["role"] == "result"))
+    chosen = [claim for claim in published.claims() if claim.id in (first, second)]
+    chosen.append(next(claim for claim in published.claims() if claim.role == "result"))
     made = [claims.entry("never-measured", claim) for claim in chosen]
     no, yes = (Verdict(word) for word in (judging.NOT, judging.REPLICATED))
     old_yes = replace(yes, of_the_time=True)

@@ -160,7 +160,8 @@ class Values:
     full what was to overload it; `at_most`: blocks whose value may be less, as a quotient by that.
     `kind`: what the values can be. `step`: the last digit of what was recorded, in their unit, as
     the tenth of a millisecond in which httperf prints times; 0 if they have more digits than
-    matter. `hidden`: there are trials, and the client was the limit in all of them.
+    matter. `hidden`: there are trials, and the client was the limit in all of them. `short`: all
+    that was offered was offered for less time than is needed.
     """
 
     by_block: Mapping[int, float] = field(default_factory=dict)
@@ -169,6 +170,7 @@ class Values:
     kind: Kind = Kind.POSITIVE
     step: float = 0
     hidden: bool = False
+    short: bool = False
 
     def __len__(self) -> int:
         """Return the number of trials with a value."""
@@ -207,6 +209,7 @@ class Values:
             at_most=(self.at_most | below.at_least).intersection(shared),
             kind=Kind.COUNT if Kind.COUNT in (self.kind, below.kind) else Kind.POSITIVE,
             hidden=self.hidden or below.hidden,
+            short=self.short or below.short,
         )
 
 
@@ -230,6 +233,9 @@ def joined(dataset: str, experiment: str, points: pl.DataFrame, quantity: str) -
     """
     if f"{quantity}_p50_us" in points.columns or RATE not in points.columns:
         return points
+    if "recorded" in points.columns:
+        # Of another client, by whose name the table of times knows the variant.
+        points = points.with_columns(variant="recorded")
     times = _summary(dataset, experiment, quantity)
     return points.join(times, on=_KEY, how="left", maintain_order="left")
 

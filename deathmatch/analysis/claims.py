@@ -1,28 +1,31 @@
-"""The ledger: verdicts on the sources' claims, computed from a dataset by the rules of claims.toml.
+"""The ledger: verdicts on the sources' claims, by the comparisons of data/published/claims.toml.
 
 `ledger(dataset)` returns an entry for each claim, with two verdicts: `then`, on the release and
-settings nearest to the source's that ran, and `now`, on today's. `rules` decides a rule, `needs`
-says whether the data could speak to it, `releases` which variants stand for then and now. The
-header of `data/published/claims.toml` explains all of it.
+settings nearest to the source's, and `now`, on today's. All of them and the study's findings are
+tested together. The head of claims.toml explains the rest.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import polars as pl
 
 from deathmatch.analysis import (
+    comparing,
+    findings,
+    frozen,
     judging,
-    needs,
     published,
     releases,
-    rules,
     selecting,
     stats,
     trial_tests,
+    verdict_words,
 )
 from deathmatch.analysis.by_trial import Values, in_shared_blocks
+from deathmatch.analysis.comparison import Comparison, Selector
+from deathmatch.analysis.findings import Result
 from deathmatch.analysis.judging import (
     DECIDED,
     MINIMUM_TRIALS,
@@ -30,68 +33,76 @@ from deathmatch.analysis.judging import (
     OPEN,
     TESTED,
     UNREACHED,
-    Compared,
+    Judgement,
 )
-from deathmatch.analysis.ledger import Entry, Side, Verdict
+from deathmatch.analysis.ledger import Entry, Need, Side, Verdict
 from deathmatch.analysis.ledger import read as ledger_of_run
 from deathmatch.analysis.ledger import write as write_ledger
+from deathmatch.analysis.published import Claim
 from deathmatch.analysis.stats import NO_TRIAL
-from deathmatch.data import archive, sittings, table_files
+from deathmatch.data import archive, sittings
 from deathmatch.hosts import sandbox
-from deathmatch.plan import designs, files, matrix, paths
-from deathmatch.quantities.definitions import QUANTITIES
+from deathmatch.plan import paths
+
+NOT_RECORDED = "not recorded"
+_LACKS = {
+    judging.SATURATION: (
+        "an overload: more requests than a server answers",
+        "a server that answered the highest rate in full",
+    ),
+    judging.CLIENT: (
+        "a client that is not the limit",
+        "a variant that is client-limited in every trial",
+    ),
+}
 
 
 def ledger(dataset: str) -> list[Entry]:
-    """Return both verdicts on every claim, in the order of claims.toml, tested together.
-
-    A claim of `decided_elsewhere` has those of the other dataset.
-    """
-    elsewhere = decided_elsewhere(dataset)
-    others = {
-        (name, entry.claim): entry for name in set(elsewhere.values()) for entry in of_dataset(name)
-    }
-    return marked([
-        others.get((elsewhere.get(entry.claim), entry.claim), entry)
-        for entry in of_dataset(dataset)
-    ])  # fmt: skip
+    """Return both verdicts on every claim, in the order of claims.toml."""
+    return family(dataset)[0]
 
 
-def decided_elsewhere(dataset: str) -> dict[str, str]:
-    """Return the claims that a dataset leaves to one of its file's `decided_by`, each with that."""
-    others = reversed(table_files.deciders(dataset))
-    met = ((name, designs.met(matrix.trials(name))) for name in others)
-    return {claim: name for name, claims in met for claim in sorted(claims)}
+def findings_of(dataset: str) -> list[Result]:
+    """Return the study's findings as a dataset shows them, in the order of findings.toml."""
+    return family(dataset)[1]
 
 
-def of_dataset(dataset: str) -> list[Entry]:
-    """Return the ledger of a dataset's own trials alone.
+def family(dataset: str) -> tuple[list[Entry], list[Result]]:
+    """Return the ledger of a dataset and its findings, tested together.
 
-    In a run of Snakemake it is read from the file that the rule `ledger` wrote.
+    In a run of Snakemake they are read from the file that the rule `ledger` wrote. Raises UserError
+    if the dataset has frozen rules, and they are others.
     """
     known = ledger_of_run(dataset)
     if known is not None:
         return known
     sittings.check_complete(dataset)
-    return marked([entry(dataset, claim) for claim in published.claims()])
+    frozen.check(dataset)
+    others = published.deciders(dataset)
+    entries = [entry(others.get(claim.id, dataset), claim) for claim in published.claims()]
+    return marked(entries, findings.evaluate(dataset))
 
 
-def marked(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries, with what each verdict does not survive of all being tested together.
+def marked(
+    entries: Sequence[Entry], results: Sequence[Result] = ()
+) -> tuple[list[Entry], list[Result]]:
+    """Return entries and findings, with what each does not survive of all being tested together.
 
-    The tests are the verdicts of `then` and `now` that have trials enough, one where both are one.
+    The tests are the verdicts of `then` and `now` that have trials enough, one where both are one,
+    and the findings that have.
     """
-    made = (verdict for entry in entries for verdict in entry.verdicts.values())
-    tested = list(filter(is_tested, made))
-    fragile = dict(zip(map(id, tested), trial_tests.marks([one.error for one in tested])))
+    made = [verdict for entry in entries for verdict in entry.verdicts.values()]
+    tests = [*filter(is_tested, made), *(one for one in results if one.is_tested)]
+    marks = trial_tests.marks([one.error for one in tests])
+    fragile = dict(zip(map(id, tests), marks))
 
-    def mark(verdict: Verdict) -> Verdict:
-        return replace(verdict, fragile=fragile.get(id(verdict), ""))
+    def mark(one):
+        return replace(one, fragile=fragile.get(id(one), ""))
 
     return [
         replace(entry, then=mark(entry.now if entry.same else entry.then), now=mark(entry.now))
         for entry in entries
-    ]
+    ], list(map(mark, results))
 
 
 def is_tested(verdict: Verdict) -> bool:
@@ -99,48 +110,44 @@ def is_tested(verdict: Verdict) -> bool:
     return verdict.verdict in TESTED and verdict.interval.trials >= MINIMUM_TRIALS
 
 
-def entry(dataset: str, claim: dict) -> Entry:
+def entry(dataset: str, claim: Claim) -> Entry:
     """Return the ledger's entry on one of `published.claims()`."""
-    on_then, on_now = releases.then(dataset, claim), releases.now(dataset, claim)
-    then = verdict(dataset, on_then)
-    same = on_then == on_now
+    then = verdict(dataset, claim, "then")
     return Entry(
-        claim=claim["id"],
-        source=claim["source"],
-        place=claim["place"],
-        role=claim["role"],
-        experiment=claim["experiment"],
-        says=claim["claim"],
-        rule=claim["rule"]["text"],
-        statistics=tuple(sorted(published.statistics_of(claim["rule"]))),
+        claim=claim.id,
+        source=claim.source,
+        place=claim.place,
+        role=claim.role,
+        experiment=claim.experiment,
+        says=claim.claim,
+        rule=claim.text,
+        statistics=tuple(sorted({name for one in claim.every for name in one.statistics})),
         published=published.effect(claim),
-        same=same,
+        same=claim.same,
         differences=tuple(d["id"] for d in published.differences() if affects(d, claim)),
         then=then,
-        now=then if same else verdict(dataset, on_now),
-        quotation=claim.get("quotation", ""),
+        now=then if claim.same else verdict(dataset, claim, "now"),
+        quotation=claim.quotation,
         dataset=dataset,
     )
 
 
-def verdict(dataset: str, claim: dict) -> Verdict:
-    """Return the verdict on one claim as its rule stands."""
-    compared = releases.ages(dataset, claim)
-    of_the_time = releases.of_the_time(claim, compared)
-    if reason := claim.get("out_of_reach"):
-        lacking = needs.Need("a testbed that brings its condition about", reason, met=False)
-        return Verdict(
-            UNREACHED, ages=compared, of_the_time=of_the_time, why=reason, needs=(lacking,)
-        )
-    decided = rules.decide(dataset, claim["experiment"], claim["rule"])
-    conditions = needs.check(dataset, claim, decided)
-    word = needs.verdict(dataset, claim, decided.verdict, conditions)
-    why = ""
-    if word == NOT_RUN:
-        why = not_run_reason(dataset, claim)
-    elif word == UNREACHED:
-        why = needs.unmet_phrase(conditions)
-    quantity = QUANTITIES.get(_statistic(decided.compared))
+def verdict(dataset: str, claim: Claim, when: str) -> Verdict:
+    """Return the verdict on one claim, then or now."""
+    compared = claim.compared(when)
+    decided = comparing.judged(dataset, claim.experiment, compared)
+    needs = tuple(_needs(dataset, claim, when, decided))
+    word, why = decided.verdict, ""
+    unmet = [need for need in needs if not need.met]
+    if unmet and (word != NOT_RUN or _ran(dataset, claim, compared)):
+        word = UNREACHED
+        why = ". ".join(f"needed: {need.needed}; there: {need.there}" for need in unmet)
+    elif word == NOT_RUN:
+        reasons = (comparing.why_absent(dataset, claim.experiment, one) for one in compared)
+        why = next(filter(None, reasons), "")
+    ages = releases.ages(compared)
+    part = decided.part
+    quantity = part.comparison.quantity if part else None
     return Verdict(
         word,
         decided.interval,
@@ -148,38 +155,73 @@ def verdict(dataset: str, claim: dict) -> Verdict:
         decided.direction if word in DECIDED | {OPEN} else None,
         decided.on_edge,
         judging.error(decided) if word in DECIDED else None,
-        ages=compared,
-        of_the_time=of_the_time,
+        ages=ages,
+        of_the_time=releases.of_the_time(claim.source, ages),
         why=why,
         quantity=quantity.title if quantity else "",
         unit=quantity.unit if quantity else "",
-        sides=_sides(dataset, decided.compared),
-        needs=conditions,
+        sides=_sides(dataset, claim.experiment, decided),
+        needs=needs,
     )
 
 
-def _statistic(compared: tuple[Compared, ...]) -> str:
-    """Return the statistic of what was compared; empty where its sides have different ones."""
-    named = {side.selector.get("statistic", side.rule.get("statistic", "")) for side in compared}
-    return named.pop() if len(named) == 1 else ""
+def _needs(dataset: str, claim: Claim, when: str, decided: Judgement) -> Iterator[Need]:
+    """Return what data must have reached before they speak to a claim, and what was there."""
+    for one in claim.conditions(when):
+        reached = comparing.judged(dataset, claim.experiment, (one,))
+        there = verdict_words.effect_text(comparing.effect(dataset, claim.experiment, one))
+        absent = comparing.why_absent(dataset, claim.experiment, one)
+        yield Need(one.what, there or absent, reached.verdict == judging.REPLICATED)
+    if claim.cpus:
+        own = _free_cpus(dataset, claim, when)
+        text = f"{claim.cpus} CPUs of the server on which no client runs"
+        yield Need(text, NOT_RECORDED if own is None else str(own), (own or 0) >= claim.cpus)
+    if decided.lacks == judging.DURATION:
+        least_s = max(one.least_s for one in claim.compared(when))
+        yield Need(f"points of {least_s} s or more", "shorter ones", met=False)
+    elif decided.lacks:
+        yield Need(*_LACKS[decided.lacks], met=False)
 
 
-def _sides(dataset: str, compared: tuple[Compared, ...]) -> tuple[Side, ...]:
+def _free_cpus(dataset: str, claim: Claim, when: str) -> int | None:
+    """Return on how many CPUs a server that is compared ran without a client; None: unknown."""
+    frames = [
+        selecting.selected(dataset, claim.experiment, selector, table=selecting.trials)
+        for one in claim.compared(when)
+        for selector in one.sides
+    ]
+    own = [
+        len({*server} - {*(client or ())})
+        for frame in frames
+        if frame is not None
+        for server, client in frame.select("server_cpus", "client_cpus").rows()
+        if server is not None
+    ]
+    return max(own, default=None)
+
+
+def _ran(dataset: str, claim: Claim, compared: Sequence[Comparison]) -> bool:
+    """Return whether all that is compared has points."""
+    return all(
+        selecting.selected(dataset, claim.experiment, selector) is not None
+        for one in compared
+        for selector in one.sides
+    )
+
+
+def _sides(dataset: str, experiment: str, decided: Judgement) -> tuple[Side, ...]:
     """Return what was divided by what, with the values that were compared."""
-    if not compared:
+    part = decided.part
+    if not part:
         return ()
-    experiment, rule = compared[0].experiment, compared[0].rule
-    selectors = [side.selector for side in compared]
-    paired = len({selector.get("experiment", experiment) for selector in selectors}) == 1
-    known = selecting.compared_values(dataset, experiment, rule, selectors, paired)
-    known = in_shared_blocks(known) if paired else known
+    known = in_shared_blocks(part.sides) if part.paired else part.sides
     return tuple(
         _side(dataset, selector.get("experiment", experiment), selector, values)
-        for selector, values in zip(selectors, known, strict=True)
+        for selector, values in zip(part.comparison.sides, known, strict=True)
     )
 
 
-def _side(dataset: str, experiment: str, selector: dict, values: Values) -> Side:
+def _side(dataset: str, experiment: str, selector: Selector, values: Values) -> Side:
     frame = selecting.selected(dataset, experiment, selector)
     alone = frame is not None and frame.select("server", "variant").n_unique() == 1
     inside = f"{frame['server'][0]}/{frame['variant'][0]}" if alone else ""
@@ -188,37 +230,10 @@ def _side(dataset: str, experiment: str, selector: dict, values: Values) -> Side
     return Side(selecting.selector_phrase(selector), stats.interval(values.all), logs)
 
 
-def not_run_reason(dataset: str, claim: dict) -> str:
-    """Return why a claim could not be decided at all in a dataset, as the end of a sentence."""
-    experiments, servers, columns = set(), set(), set()
-    selectors = [{}, *published.selectors(claim["rule"])]
-    for selector in selectors:
-        experiments.add(selector.get("experiment", claim["experiment"]))
-        servers.add(selector.get("server"))
-        columns |= selector.keys()
-    for name in sorted(str(server) for server in servers if server):
-        if name in files.names("server") and not (server := files.server(name)).runs:
-            return f"{server.title} could not be run here"
-    for column, about in published.planned().items():
-        if column in columns:
-            return f"no experiment has this column yet: {about}"
-    unknown = sorted(published.statistics_of(claim["rule"]) - QUANTITIES.keys())
-    if unknown:
-        return f"no client records this yet: {unknown[0].replace('_', ' ')}"
-    for experiment in sorted(experiments):
-        if selecting.points(dataset, experiment) is None:
-            return f"the dataset has no experiment {experiment}"
-    for selector in selectors[1:]:
-        experiment = selector.get("experiment", claim["experiment"])
-        if selecting.selected(dataset, experiment, selector, published.free(claim["rule"])) is None:
-            return f"the dataset has no {selecting.selector_phrase(selector)} in {experiment}"
-    return "the dataset lacks one of its rates"
-
-
-def affects(difference: dict, claim: dict) -> bool:
-    """Return whether a difference between then and now touches what a claim's rule compares."""
-    selectors = published.selectors(claim["rule"])
-    experiments = {s.get("experiment", claim["experiment"]) for s in [{}, *selectors]}
+def affects(difference: dict, claim: Claim) -> bool:
+    """Return whether a difference between then and now touches what a claim compares."""
+    selectors = [selector for one in claim.every for selector in one.sides]
+    experiments = {claim.experiment, *(s["experiment"] for s in selectors if "experiment" in s)}
     if not experiments & set(difference.get("experiments", experiments)):
         return False
     named = difference.get("levels", {}) | (
@@ -237,9 +252,13 @@ def differences(dataset: str) -> pl.DataFrame:
     """
     rows = []
     for difference in published.differences():
-        tells = difference.get("tells")
-        worth = rules.compared(dataset, tells["experiment"], tells) if tells else NO_TRIAL
-        row = {"difference": difference["id"], "tells": tells["text"] if tells else ""}
+        tells = difference.get("tells", {})
+        sides = {key: tells[key] for key in ("a", "b", "statistic") if key in tells}
+        worth = (
+            comparing.effect(dataset, tells["experiment"], Comparison(**sides))
+            if tells else NO_TRIAL
+        )  # fmt: skip
+        row = {"difference": difference["id"], "tells": tells.get("text", "")}
         row |= {key: difference[key] for key in ("name", "then", "now")}
         rows.append(row | worth.row)
     text = dict.fromkeys(("difference", "name", "then", "now", "tells"), pl.String)
@@ -250,5 +269,5 @@ def main(given: argparse.Namespace) -> int:
     """Write the ledger of the dataset named on the command line."""
     sandbox.die_with_owner()
     paths.check_dataset(given.dataset, "--dataset")
-    write_ledger(of_dataset(given.dataset), given.out)
+    write_ledger(family(given.dataset), given.out)
     return 0

@@ -6,55 +6,25 @@ its interval, and why where it could not be told. The verdict is the ledger's (`
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain
-from typing import Any, Literal
 
-import polars as pl
 from pydantic import Field
 
-from deathmatch.analysis import by_trial, judging, phrases, selecting, trial_tests, views
-from deathmatch.analysis.by_trial import Values, counted
-from deathmatch.analysis.judging import Judgement, Part
-from deathmatch.analysis.stats import Interval
-from deathmatch.data import sittings, table_files, tables
-from deathmatch.plan import files, validation_errors
-from deathmatch.plan.paths import ROOT
+from deathmatch.analysis import comparing, judging, phrases, published, selecting, trial_tests
+from deathmatch.analysis.comparison import Comparison
+from deathmatch.analysis.judging import NOTHING_RAN, Judgement, Part
+from deathmatch.analysis.stats import NO_TRIAL, Interval
+from deathmatch.data import sittings
+from deathmatch.plan import validation_errors
 from deathmatch.plan.spec import Many, Spec
-from deathmatch.quantities.definitions import QUANTITIES
-from deathmatch.quantities.quantity import RATE, Kind, Quantity, of_experiment
+from deathmatch.quantities.quantity import RATE, Kind
 
-FILE = ROOT / "data" / "published" / "findings.toml"
+FILE = published.FOLDER / "findings.toml"
 REFERENCE = "reference"
 """The dataset that others are compared with."""
 HOLDS, FAILS, OPEN, NOT_MEASURED = "yes", "no", "could not be told", "not measured"
 STANDINGS = (HOLDS, FAILS, OPEN, NOT_MEASURED)
-Selector = dict[str, str | int]
-
-
-class Comparison(Spec):
-    """One comparison of a finding; the head of findings.toml explains its keys."""
-
-    what: str = Field(min_length=1)
-    a: Selector | Many[Any]
-    b: Selector | Many[Any] | None = None
-    statistic: Literal[*QUANTITIES]
-    rate: Literal["lowest", "highest"] | None = None
-    least_s: int = Field(0, ge=0)
-    low: float | int = -judging.INFINITE
-    high: float | int = judging.INFINITE
-
-    @property
-    def quantity(self) -> Quantity:
-        """The quantity that is compared."""
-        return QUANTITIES[self.statistic]
-
-    @property
-    def sides(self) -> list[list[Selector]]:
-        """The selectors of a, and of b if there is one: each a list of which the first counts."""
-        given = [self.a] if self.b is None else [self.a, self.b]
-        return [[side] if isinstance(side, dict) else list(side) for side in given]
 
 
 class Finding(Spec):
@@ -78,21 +48,20 @@ class _File(Spec):
 class Shown:
     """One comparison as a dataset shows it.
 
-    `titles`: of the servers compared. `where`: at which rate, for how long, by which client and in
-    how many trials. `why`: why it has no number, or decides nothing; "" otherwise.
+    `where`: at which rate, for how long, by which client and in how many trials. `absent`: why it
+    has no number; "" otherwise.
     """
 
     comparison: Comparison
-    titles: tuple[str, ...]
     part: Part
     judgement: Judgement
     where: str
-    why: str
+    absent: str
 
     @property
     def what(self) -> str:
-        """The comparison in a few words, with the titles of what was compared."""
-        return _named(self.comparison.what, self.titles)
+        """The comparison in a few words."""
+        return self.comparison.what
 
     @property
     def _is_count(self) -> bool:
@@ -134,24 +103,37 @@ class Shown:
             return f"{_brackets(known.scaled(1e-3))} ms"
         return f"{_brackets(known)} {quantity.unit}".strip()
 
+    @property
+    def why(self) -> str:
+        """Why it has no number, or does not hold with it; "" if it holds."""
+        verdict, comparison = self.judgement.verdict, self.comparison
+        if self.absent or verdict == judging.REPLICATED:
+            return self.absent
+        bounds = {"more than": comparison.low, "less than": comparison.high}
+        wanted = " and ".join(
+            f"{words} {self.text_of(Interval(1, bound))}"
+            for words, bound in bounds.items()
+            if math.isfinite(bound)
+        )
+        if verdict == judging.NOT:
+            return f"{self.number}, where {wanted} was expected"
+        trials = self.interval.trials
+        if trials < judging.MINIMUM_TRIALS:
+            return f"{phrases.counted(trials, 'trial')}, where {judging.MINIMUM_TRIALS} are needed"
+        return f"too noisy: {self.number}, where {wanted} is expected"
+
 
 @dataclass(frozen=True)
 class Result:
-    """A finding as a dataset shows it."""
+    """A finding as a dataset shows it.
+
+    `fragile`: what it does not survive if all claims and findings are tested together.
+    """
 
     finding: Finding
     dataset: str
     shown: tuple[Shown, ...]
-
-    @property
-    def sentence(self) -> str:
-        """The finding in words, with the servers that were measured."""
-        return _named(self.finding.sentence, self.shown[0].titles)
-
-    @property
-    def measure(self) -> str:
-        """What the number is, with the servers that were measured."""
-        return _named(self.finding.measure, self.shown[0].titles)
+    fragile: str = ""
 
     @property
     def number(self) -> str:
@@ -164,12 +146,12 @@ class Result:
 
         The sentence of a finding that does not hold is a question, and its number the answer.
         """
-        name, holds = self.finding.name, self.standing == HOLDS
+        name, holds, sentence = self.finding.name, self.standing == HOLDS, self.finding.sentence
         return {
             name: self._said,
-            f"{name}_sentence": self.sentence if holds else f"{self.sentence}?",
-            f"{name}_number": self.shown[0].middle if holds else self.standing,
-            f"{name}_measure": self.measure,
+            f"{name}_sentence": sentence if holds else f"{sentence}?",
+            f"{name}_number": self._marked(self.shown[0].middle if holds else self.standing),
+            f"{name}_measure": self.finding.measure,
         }
 
     @property
@@ -177,9 +159,12 @@ class Result:
         """The finding as the first sentence of a text, with its number or with why it has none."""
         if self.standing == HOLDS:
             known = self.shown[0]
-            where = f"{known.where}, dataset {self.dataset}"
-            return f"{self.sentence} ({self.measure}: {known.middle}, {where})."
-        return f"{self.sentence}? {self.verdict[0].upper()}{self.verdict[1:]}."
+            where = self._marked(f"{known.where}, dataset {self.dataset}")
+            return f"{self.finding.sentence} ({self.finding.measure}: {known.middle}, {where})."
+        return f"{self.finding.sentence}? {self.verdict[0].upper()}{self.verdict[1:]}."
+
+    def _marked(self, text: str) -> str:
+        return ", ".join(filter(None, [text, self.fragile]))
 
     @cached_property
     def standing(self) -> str:
@@ -191,6 +176,20 @@ class Result:
             return HOLDS
         sides = [side for one in self.shown for side in one.part.sides]
         return OPEN if any(side or side.hidden for side in sides) else NOT_MEASURED
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether its standing is that of a test, of trials enough."""
+        trials = min(one.judgement.interval.trials for one in self.shown)
+        return self.standing == FAILS or trials >= judging.MINIMUM_TRIALS
+
+    @property
+    def error(self) -> float | None:
+        """The smallest level at which its standing would be the same; None if nothing is told."""
+        words = {HOLDS: judging.REPLICATED, FAILS: judging.NOT}
+        parts = tuple(one.part for one in self.shown)
+        word = words.get(self.standing, judging.OPEN)
+        return judging.error(Judgement(NO_TRIAL, word, parts=parts))
 
     @property
     def why(self) -> str:
@@ -208,7 +207,7 @@ class Result:
     @property
     def verdict(self) -> str:
         """The standing with its reason, as a cell of a table has it."""
-        return f"{self.standing}: {self.why}" if self.why else self.standing
+        return self._marked(f"{self.standing}: {self.why}" if self.why else self.standing)
 
 
 def load() -> tuple[Finding, ...]:
@@ -223,25 +222,13 @@ def _load(_mtime_ns: int) -> tuple[Finding, ...]:
 
 
 def evaluate(dataset: str) -> list[Result]:
-    """Return each finding as a dataset shows it."""
-    sittings.check_complete(dataset)
-    return [_result(dataset, finding) for finding in load()]
+    """Return each finding as a dataset shows it, each tested by itself.
 
-
-def of_reference() -> list[Result]:
-    """Return each finding as the reference shows it.
-
-    As the reference itself does, or else the first of the datasets that its file names which
-    decides it.
+    One that `published.deciders` leaves to another dataset is as that one shows it.
     """
-    others = [*table_files.deciders(REFERENCE), *files.dataset(REFERENCE).also]
-    found = []
-    for finding in load():
-        own = _result(REFERENCE, finding)
-        # A dataset is read only where those before it decide nothing.
-        results = chain([own], (_result(dataset, finding) for dataset in others))
-        found.append(next((one for one in results if one.standing in (HOLDS, FAILS)), own))
-    return found
+    sittings.check_complete(dataset)
+    others = published.deciders(dataset)
+    return [_result(others.get(finding.name, dataset), finding) for finding in load()]
 
 
 def headline(results: Sequence[Result]) -> str:
@@ -269,19 +256,12 @@ def _result(dataset: str, finding: Finding) -> Result:
 
 def _shown(dataset: str, experiment: str, comparison: Comparison, family: int) -> Shown:
     """Return one comparison of a dataset, judged as one of a family of so many."""
-    chosen = [_measured(dataset, experiment, side) for side in comparison.sides]
-    titles = tuple(files.server(str(selector["server"])).title for selector, _ in chosen)
-    frames = [frame for _, frame in chosen]
-    lasting = [_lasting(frame, comparison.least_s) for frame in frames]
-    rate = _rate(lasting, comparison) if all(len(frame) for frame in lasting) else None
-    at_rate = [frame if rate is None else frame.filter(pl.col(RATE) == rate) for frame in lasting]
-    quantity = comparison.quantity
-    sides = [_values(frame, experiment, dataset, quantity) for frame in at_rate]
-    part = Part(sides, comparison.low, comparison.high)
-    judged = _judged(part, family) if all(sides) else judging.NOTHING_RAN
-    known = Shown(comparison, titles, part, judged, _where(at_rate, sides), "")
-    why = _why_absent(dataset, experiment, comparison, chosen, lasting, sides) or _why(known)
-    return replace(known, why=why)
+    part = comparing.part(dataset, experiment, comparison)
+    if not all(part.sides):
+        absent = comparing.why_absent(dataset, experiment, comparison)
+        return Shown(comparison, part, NOTHING_RAN, "", absent)
+    where = _where(dataset, experiment, comparison, part)
+    return Shown(comparison, part, _judged(part, family), where, "")
 
 
 def _judged(part: Part, family: int) -> Judgement:
@@ -300,90 +280,22 @@ def _judged(part: Part, family: int) -> Judgement:
     return Judgement(Interval(len(values), min(values), min(values), max(values)), verdict)
 
 
-def _measured(
-    dataset: str, experiment: str, side: Sequence[Selector]
-) -> tuple[Selector, pl.DataFrame]:
-    """Return the first selector that has points, with these; the first without any if none has."""
-    for selector in side:
-        frame = selecting.selected(dataset, experiment, selector, table=_points)
-        if frame is not None:
-            at = selector.get(RATE)
-            return selector, frame if at is None else frame.filter(pl.col(RATE) == at)
-    return side[0], pl.DataFrame()
-
-
-def _points(dataset: str, experiment: str) -> pl.DataFrame | None:
-    """Return the points of an experiment by any load generator; None if there are none."""
-    points = _table(dataset, experiment, "points")
-    return None if points is None else of_experiment(points, experiment)
-
-
-def _trials(dataset: str, experiment: str) -> pl.DataFrame | None:
-    return _table(dataset, experiment, "trials")
-
-
-@cache
-def _table(dataset: str, experiment: str, name: str) -> pl.DataFrame | None:
-    """Return a table of any load generator; `recorded` is the variant as the tables name it."""
-    if not table_files.path_of(dataset, experiment, name).is_file():
-        return None
-    frame = tables.read(dataset, experiment, name).with_columns(recorded="variant")
-    return tables.of_any_client(frame)
-
-
-def _lasting(frame: pl.DataFrame, least_s: int) -> pl.DataFrame:
-    """Return the points that were offered for so long."""
-    if not least_s or frame.is_empty():
-        return frame
-    return frame.filter(pl.col("duration_us") >= 1_000_000 * least_s)
-
-
-def _rate(frames: list[pl.DataFrame], comparison: Comparison) -> int | None:
-    """Return the lowest or the highest rate that counts in enough trials of all sides.
-
-    The lowest or highest of all if there is none.
-    """
-    if comparison.rate is None or RATE not in frames[0].columns:
-        return None
-    choose = min if comparison.rate == "lowest" else max
-    every = set.intersection(*(set(frame.filter(pl.col(RATE) > 0)[RATE]) for frame in frames))
-    trials = [
-        dict(counted(frame).unique(["n", RATE])[RATE].value_counts().iter_rows())
-        for frame in frames
-    ]
-    fewest = {rate: min(counts.get(rate, 0) for counts in trials) for rate in every}
-    enough = {rate for rate, count in fewest.items() if count >= judging.MINIMUM_TRIALS}
-    some = {rate for rate, count in fewest.items() if count}
-    return choose(enough or some or every, default=None)
-
-
-def _values(frame: pl.DataFrame, experiment: str, dataset: str, quantity: Quantity) -> Values:
-    if frame.is_empty():
-        return Values()
-    variant = selecting.variant_of(frame, quantity.points)
-    if quantity.of_histogram:
-        named = variant.points.with_columns(variant="recorded")
-        timed = by_trial.joined(dataset, experiment, named, quantity.of_histogram)
-        variant = replace(variant, points=timed)
-    return variant.values(quantity)
-
-
 def _effect(part: Part) -> Interval:
     """Return the interval of a part as the test has it; NO_TRIAL where a value has no place."""
     if not all(part.sides):
-        return Interval()
+        return NO_TRIAL
     try:
         return judging.effect(part.sides, part.paired, trial_tests.ERROR)
     except ValueError:
         return judging.effect(part.sides, part.paired)
 
 
-def _where(frames: list[pl.DataFrame], sides: Sequence[Values]) -> str:
+def _where(dataset: str, experiment: str, comparison: Comparison, part: Part) -> str:
     """Return "at 3 000 req/s, 5 s each, n = 3" of the points that were compared."""
-    if not all(sides):
-        return ""
-    counts = sorted({len(side) for side in sides})
+    counts = sorted({len(side) for side in part.sides})
     n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
+    chosen = selecting.compared_variants(dataset, experiment, comparison)
+    frames = [variant.points for variant, _ in chosen]
     if RATE not in frames[0].columns:
         return n
     rates = sorted({rate for frame in frames for rate in frame[RATE]})
@@ -397,66 +309,6 @@ def _range(values: list[float]) -> str:
         phrases.number(end, 0 if end == int(end) else 1) for end in (values[0], values[-1])
     )
     return low if low == high else f"{low} to {high}"
-
-
-def _why_absent(
-    dataset: str,
-    experiment: str,
-    comparison: Comparison,
-    chosen: list[tuple[Selector, pl.DataFrame]],
-    lasting: list[pl.DataFrame],
-    sides: Sequence[Values],
-) -> str:
-    """Return why a comparison has no number, or "" if it has one."""
-    for (selector, frame), long_enough, side in zip(chosen, lasting, sides):
-        if side:
-            continue
-        name = selecting.selector_phrase(selector)
-        if frame.is_empty():
-            return _why_no_point(dataset, experiment, selector, name)
-        if long_enough.is_empty():
-            longest = frame["duration_us"].max() / 1e6
-            return f"{name}: points of {longest:g} s, where {comparison.least_s} s are needed"
-        # Points that count lack what the quantity is made of.
-        why = (
-            f"no {comparison.quantity.title} was recorded"
-            if len(counted(long_enough))
-            else views.why_not_measured({"outcome": "measured"}, long_enough)
-        )
-        return f"{name}: {why}"
-    return ""
-
-
-def _why_no_point(dataset: str, experiment: str, selector: Selector, name: str) -> str:
-    """Return why a variant has no point: what its trials say, or that there are none."""
-    tried = selecting.selected(dataset, experiment, selector, table=_trials)
-    if tried is None:
-        return f"{name} is not in this dataset"
-    return f"{name}: {views.why_not_measured(tried.row(0, named=True), pl.DataFrame())}"
-
-
-def _why(known: Shown) -> str:
-    """Return what keeps a comparison with a number from holding, or "" if it holds."""
-    verdict, comparison = known.judgement.verdict, known.comparison
-    if verdict == judging.REPLICATED:
-        return ""
-    bounds = {"more than": comparison.low, "less than": comparison.high}
-    wanted = " and ".join(
-        f"{words} {known.text_of(Interval(1, bound))}"
-        for words, bound in bounds.items()
-        if math.isfinite(bound)
-    )
-    if verdict == judging.NOT:
-        return f"{known.number}, where {wanted} was expected"
-    trials = known.interval.trials
-    if trials < judging.MINIMUM_TRIALS:
-        return f"{phrases.counted(trials, 'trial')}, where {judging.MINIMUM_TRIALS} are needed"
-    return f"too noisy: {known.number}, where {wanted} is expected"
-
-
-def _named(text: str, titles: tuple[str, ...]) -> str:
-    a, b = (*titles, "", "")[:2]
-    return text.replace("{a}", a).replace("{b}", b)
 
 
 def _brackets(known: Interval) -> str:

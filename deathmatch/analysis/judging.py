@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
-from deathmatch.analysis import published, stats, trial_tests
+from deathmatch.analysis import stats, trial_tests
 from deathmatch.analysis.by_trial import Values
+from deathmatch.analysis.comparison import INFINITE, Comparison
 from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.analysis.trial_tests import ERROR
 from deathmatch.quantities.quantity import Kind
@@ -25,11 +26,12 @@ TESTED = DECIDED | {OPEN}
 """The verdicts that a test gave."""
 LARGER, SMALLER = "larger than claimed", "smaller than claimed"
 """Directions that hold, of a size that does not."""
-MINIMUM_TRIALS = published.minimum_trials()
-INFINITE = float("inf")
+MINIMUM_TRIALS = 3
+"""With fewer trials nothing is decided."""
 
 SATURATION = "saturation"
 CLIENT = "client"
+DURATION = "duration"
 
 # A rule with several parts has the first of these verdicts that a part has.
 _DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, SMALLER, LARGER, REPLICATED)
@@ -41,30 +43,25 @@ _SMALLEST_LEVEL = 1e-9
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What a value was taken of: a selector of a rule, in an experiment."""
-
-    rule: dict
-    selector: dict
-    experiment: str
-
-
-@dataclass(frozen=True)
 class Part:
     """One comparison of a rule: a / b, or a alone, against the range from `low` to `high`.
 
-    `paired`: by block. `compared`: what `sides` are of. `direction`: the range of the direction
-    alone, of a rule that has a size. `chance`: of a rank correlation, how often chance gives one as
-    far from 0.
+    `paired`: by block. `comparison`: what `sides` are of.
     """
 
     sides: Sequence[Values]
     low: float
     high: float
     paired: bool = True
-    compared: tuple[Compared, ...] = ()
-    direction: tuple[float, float] | None = None
-    chance: float = 0
+    comparison: Comparison | None = None
+
+    @property
+    def direction(self) -> tuple[float, float] | None:
+        """The range of the direction of a ratio alone; None if that is all, or either way."""
+        above, below = claimed_range(1, "above"), claimed_range(1, "below")
+        if len(self.sides) == 1 or (self.low, self.high) in (above, below):
+            return None
+        return above if self.low >= 1 else below if self.high <= 1 else None
 
 
 @dataclass(frozen=True)
@@ -74,12 +71,13 @@ class Judgement:
     `of_trials`: the interval is of a share of trials; `as_claimed`: of those in which the value is
     as claimed.
     `direction`: the verdict on the direction alone, where the rule has a size; LARGER or SMALLER
-    where it holds and the size does not. `lacks`: SATURATION or CLIENT, where that kept the data
-    from deciding. `compared`: what was divided by what. `spread`: the standard deviation between
-    trials on the scale of the test, a logarithm for ratios. `distance`: how far the estimate is
-    from the nearest bound of the claimed range, on that scale; `on_edge`: less than the spread, so
-    that one more measurement of the same falls on either side. `level`: that of the interval.
-    `open`: of a rule that is inconclusive, each such part. `parts`: those that were judged.
+    where it holds and the size does not. `lacks`: SATURATION, CLIENT or DURATION, where that kept
+    the data from deciding. `part`: the one that was judged. `spread`: the standard deviation
+    between trials on the scale of the test, a logarithm for ratios. `distance`: how far the
+    estimate is from the nearest bound of the claimed range, on that scale; `on_edge`: less than the
+    spread, so that one more measurement of the same falls on either side. `level`: that of the
+    interval.
+    `parts`: those of the rule.
     """
 
     interval: Interval
@@ -88,11 +86,10 @@ class Judgement:
     as_claimed: bool = False
     direction: str | None = None
     lacks: str | None = None
-    compared: tuple[Compared, ...] = ()
+    part: Part | None = None
     spread: float | None = None
     distance: float | None = None
     level: float = ERROR
-    open: tuple["Judgement", ...] = ()
     parts: tuple[Part, ...] = ()
 
     @property
@@ -124,8 +121,7 @@ def together(parts: Sequence[Part]) -> Judgement:
     )[0]
     known = [part.direction for part in judged]
     direction = None if None in known else min(known, key=_DECISIVE.index)
-    still_open = tuple(part for part in judged if part.verdict == OPEN)
-    return replace(decisive, direction=direction, open=still_open, parts=tuple(parts))
+    return replace(decisive, direction=direction, parts=tuple(parts))
 
 
 def tested(part: Part, family: int = 1) -> Judgement:
@@ -167,14 +163,14 @@ def _directed(part: Part, level: float) -> Judgement:
     direction = None
     if part.direction:
         low, high = part.direction
-        alone = _at(replace(part, low=low, high=high, direction=None), level)
+        alone = _at(replace(part, low=low, high=high), level)
         # A verdict on the direction alone names no condition.
-        plain = {SATURATION: OPEN, CLIENT: NOT_RUN}
+        plain = {SATURATION: OPEN, CLIENT: NOT_RUN, DURATION: NOT_RUN}
         direction = plain.get(alone.lacks, alone.verdict)
         if direction == REPLICATED and judged.verdict == NOT and not judged.as_claimed:
             beyond = judged.interval.low > part.high
             direction = LARGER if beyond == (high == INFINITE) else SMALLER
-    return replace(judged, direction=direction, compared=part.compared)
+    return replace(judged, direction=direction, part=part)
 
 
 def _at(part: Part, level: float) -> Judgement:
@@ -184,8 +180,6 @@ def _at(part: Part, level: float) -> Judgement:
     if _is_exact(part):
         return _exact(part, level)
     known = effect(part.sides, part.paired, level)
-    if part.chance > level and known.low is not None:
-        known = replace(known, low=min(known.low, 0), high=max(known.high, 0))
     judged = _judged(known, part.low, part.high)
     # The load is the limit only where more trials could not decide.
     endless = replace(_without_spread(part), trials=known.trials)
@@ -249,10 +243,6 @@ def _exact(part: Part, level: float) -> Judgement:
     # What a trial may have beyond its value, nobody can count.
     bounded = any(side.at_least or side.at_most for side in part.sides)
     judged = Judgement(known, OPEN) if bounded else _judged(known, *_HALF)
-    # What chance gives too often is no order, and no order is a correlation of 0.
-    against_chance = NOT if part.low < 0 < part.high else REPLICATED
-    if part.chance > level and judged.verdict == against_chance:
-        judged = Judgement(known, OPEN)
     judged = explained(judged, *part.sides)
     return replace(judged, of_trials=True, as_claimed=True, level=level)
 
@@ -389,6 +379,8 @@ def explained(judged: Judgement, *sides: Values) -> Judgement:
     """Return a part with what kept its data from deciding: then it is a condition not reached."""
     if judged.verdict == NOT_RUN and any(side.hidden for side in sides):
         return replace(judged, verdict=UNREACHED, lacks=CLIENT)
+    if judged.verdict == NOT_RUN and any(side.short for side in sides):
+        return replace(judged, verdict=UNREACHED, lacks=DURATION)
     # With fewer trials nobody knows what more would decide.
     open_ended = [side for side in sides if len(side) >= MINIMUM_TRIALS and side.at_least]
     if judged.verdict == OPEN and open_ended:

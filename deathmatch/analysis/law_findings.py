@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.analysis import published, releases, rules, selecting
+from deathmatch.analysis import comparing, published, selecting
 from deathmatch.analysis.judging import Judgement
 from deathmatch.data import laws, steadiness, tables
 from deathmatch.data.laws.law import KEY, RATE, Evidence
@@ -203,37 +203,36 @@ def claims(dataset: str) -> pl.DataFrame:
     Columns: claim, and of what decides its rule: trials, median and verdict of the trials that are
     kept, and of all as trials_all, median_all, verdict_all.
     """
-    about_times = [claim for claim in published.claims() if _reads_times(claim)]
+    others = published.deciders(dataset)
+    held = {}
+    for claim in filter(_reads_times, published.claims()):
+        held.setdefault((others.get(claim.id, dataset), claim.experiment), []).append(claim)
     rows = []
-    for name in dict.fromkeys(claim["experiment"] for claim in about_times):
-        points, trials = selecting.points(dataset, name), selecting.trials(dataset, name)
+    for key, mine in held.items():
+        points, trials = selecting.points(*key), selecting.trials(*key)
         if points is None or len(laws.steady(points)) == len(points):
             continue
-        mine = [
-            releases.now(dataset, claim) for claim in about_times if claim["experiment"] == name
-        ]
-        kept = [_decided(dataset, claim) for claim in mine]
+        kept = [_decided(key[0], claim) for claim in mine]
         unmarked = points.with_columns(
             pl.col("laws_broken").list.set_difference(pl.lit([laws.STEADY.id], pl.List(pl.String)))
         )
-        tables = {(dataset, name, "points"): unmarked, (dataset, name, "trials"): trials}
-        with selecting.instead(tables):
-            every = [_decided(dataset, claim) for claim in mine]
+        with selecting.instead({(*key, "points"): unmarked, (*key, "trials"): trials}):
+            every = [_decided(key[0], claim) for claim in mine]
         rows += [
-            (claim["id"], *_side(few), *_side(all_of_them))
+            (claim.id, *_side(few), *_side(all_of_them))
             for claim, few, all_of_them in zip(mine, kept, every, strict=True)
             if _side(few) != _side(all_of_them)
         ]
     return pl.DataFrame(rows, schema=COLUMNS, orient="row")
 
 
-def _reads_times(claim: dict) -> bool:
-    known = (QUANTITIES.get(name) for name in published.statistics_of(claim["rule"]))
-    return any(quantity and quantity.points == Points.STEADY for quantity in known)
+def _reads_times(claim: published.Claim) -> bool:
+    names = {name for one in claim.now for name in one.statistics}
+    return any(QUANTITIES[name].points == Points.STEADY for name in names)
 
 
-def _decided(dataset: str, claim: dict) -> Judgement:
-    return rules.decide(dataset, claim["experiment"], claim["rule"])
+def _decided(dataset: str, claim: published.Claim) -> Judgement:
+    return comparing.judged(dataset, claim.experiment, claim.now)
 
 
 def _side(part: Judgement) -> tuple[int, float | None, str]:

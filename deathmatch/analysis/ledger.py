@@ -14,13 +14,22 @@ from pathlib import Path
 
 import polars as pl
 
+from deathmatch.analysis.findings import Result
 from deathmatch.analysis.judging import UNREACHED
-from deathmatch.analysis.needs import Need
 from deathmatch.analysis.releases import Age
 from deathmatch.analysis.stats import NO_TRIAL, Interval
 
 WHEN = ("then", "now")
 BOTH = "then and now"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What data must have reached before they speak to a claim, and what was there, in words."""
+
+    needed: str
+    there: str
+    met: bool
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Verdict:
     `judging.LARGER` or SMALLER where it holds and the size does not, None where the rule has no
     size. `on_edge`: the threshold is nearer than one trial repeats another. `error`: the smallest
     level at which the verdict would stand, None where it decides nothing; `fragile`: what it does
-    not survive if all verdicts are tested together (`multiplicity`). `ages` are the releases that
+    not survive if all claims and findings are tested together. `ages` are the releases that
     the rule compares; `of_the_time`: all are of the source's time. `why` says why it was not run,
     or which condition was not reached; `quantity` and `unit` what was measured. `sides` are a, then
     b.
@@ -107,7 +116,7 @@ _SIDE = {
     "trials": pl.Int64,
     "raw": pl.String,
 }
-_NEED = {"needed": pl.String, "there": pl.String, "met": pl.Boolean, "always": pl.Boolean}
+_NEED = {"needed": pl.String, "there": pl.String, "met": pl.Boolean}
 _VERDICT = {
     "": pl.String,
     "effect": pl.Float64,
@@ -192,16 +201,16 @@ def unmet_needs(entries: Sequence[Entry]) -> pl.DataFrame:
 FOLDER = "DEATHMATCH_LEDGERS"
 
 
-def write(entries: Sequence[Entry], out: Path) -> None:
-    """Write a ledger to a file, whole or not at all."""
+def write(family: tuple[list[Entry], list[Result]], out: Path) -> None:
+    """Write a ledger and the findings to a file, whole or not at all."""
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = out.with_name(f".{out.name}.part")
-    aside.write_bytes(pickle.dumps(list(entries)))
+    aside.write_bytes(pickle.dumps(family))
     aside.replace(out)
 
 
-def read(dataset: str) -> list[Entry] | None:
-    """Return the dataset's ledger from the folder FOLDER; None if it is not there."""
+def read(dataset: str) -> tuple[list[Entry], list[Result]] | None:
+    """Return the dataset's ledger and findings from the folder FOLDER; None if not there."""
     folder = os.environ.get(FOLDER)
     file = Path(folder, f"{dataset}.pickle") if folder else None
     return pickle.loads(file.read_bytes()) if file and file.is_file() else None

@@ -1,26 +1,30 @@
 """The sources' own numbers and claims: `data/published/` as checked polars frames.
 
 `load("walkin2009")` returns one source's numbers, `single_value(…)` one of them, `testbeds()` the
-machines they were taken on, `quantities()` what each quantity means, `claims()` what is to be
-decided and by which rule, `effect()` what the source itself found. data/published/README.md
-explains the columns.
+machines they were taken on, `quantities()` what each quantity means, `claims()` what is compared to
+decide what, `untested()` what is not, `effect()` what the source itself found.
+data/published/README.md explains the columns.
 """
 
 import difflib
 from functools import cache
 from pathlib import Path
+from typing import Literal, Self
 
 import pandera.errors
 import pandera.polars as pa
 import polars as pl
+from pydantic import Field, model_validator
 
+from deathmatch.analysis.comparison import Comparison
 from deathmatch.errors import UserError
 from deathmatch.plan import schemas, validation_errors
 from deathmatch.plan.paths import ROOT
-from deathmatch.quantities.definitions import QUANTITIES
+from deathmatch.plan.spec import Many, Spec
 
 FOLDER = ROOT / "data" / "published"
-CLAIMS = FOLDER / "claims.toml"
+CLAIMS, UNTESTED = FOLDER / "claims.toml", FOLDER / "untested.toml"
+DECIDED = FOLDER / "decided.toml"
 DIFFERENCES = FOLDER / "differences.toml"
 
 FACTORS = {
@@ -145,30 +149,100 @@ def quantities(folder: Path = FOLDER) -> pl.DataFrame:
     return _read(folder / "quantities.csv", types, schema)
 
 
-def claims(path: Path = CLAIMS) -> list[dict]:
-    """Return the claims in the file's order, checked against config/schemas/claims.json.
+class Claim(Spec):
+    """One statement of a source; the head of claims.toml explains the keys."""
 
-    Raises UserError when the file breaks the schema, repeats an id, or names a statistic in a
-    rule that neither `deathmatch.quantities` nor its own table of statistics defines.
-    """
-    return _claims(path, path.stat().st_mtime_ns)
+    id: str = Field(pattern=r"^(walkin|williams|ostinelli|moritz|day)(-[a-z0-9]+)+$")
+    source: Literal[*FACTORS]
+    place: str = Field(pattern=r"^(post: .+|(comment|reply) [^/]+/.+)$")
+    role: Literal["result", "explanation", "objection", "reply"]
+    experiment: str
+    claim: str = Field(min_length=10, max_length=160)
+    quotation: str = ""
+    basis: Literal["size", "stated", "words", "direction", "equivalence"]
+    text: str = Field(min_length=20)
+    published: dict[Literal["a", "b"], dict[str, str | int | bool]] = Field(default_factory=dict)
+    cpus: int = Field(0, ge=0)
+    now: Many[Comparison] = Field(min_length=1)
+    then: Many[Comparison] = ()
+    condition: Many[Comparison] = ()
+    condition_then: Many[Comparison] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether one variant stands for then and now, so that both verdicts are one."""
+        return not self.then and not self.condition_then
+
+    @property
+    def every(self) -> tuple[Comparison, ...]:
+        """The comparisons of now and of then."""
+        return self.now + self.then
+
+    def compared(self, when: str) -> tuple[Comparison, ...]:
+        """Return what is compared "then" or "now"; all of it must hold."""
+        return self.then if when == "then" and self.then else self.now
+
+    def conditions(self, when: str) -> tuple[Comparison, ...]:
+        """Return what must hold for the data to speak to the claim "then" or "now"."""
+        return self.condition_then if when == "then" and self.condition_then else self.condition
+
+
+class _Claims(Spec):
+    claim: Many[Claim] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        names = [claim.id for claim in self.claim]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"the id {twice!r} is there twice")
+        return self
+
+
+class Untested(Spec):
+    """A statement of a source that no test here decides, with the reason."""
+
+    id: str
+    source: Literal[*FACTORS]
+    place: str
+    claim: str
+    quotation: str = ""
+    reason: str = Field(min_length=10)
+
+
+class _UntestedFile(Spec):
+    untested: Many[Untested]
+
+
+class _Decided(Spec):
+    dataset: str
+    changed: Many[str]
+    by: dict[str, str]
+
+
+def claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
+    """Return the claims in the file's order; UserError with the key where the file is wrong."""
+    return _of_file(_Claims, path, path.stat().st_mtime_ns).claim
+
+
+def untested(path: Path = UNTESTED) -> tuple[Untested, ...]:
+    """Return the statements that no test here decides, in the file's order."""
+    return _of_file(_UntestedFile, path, path.stat().st_mtime_ns).untested
+
+
+def deciders(dataset: str, path: Path = DECIDED) -> dict[str, str]:
+    """Return the claims and findings that a dataset leaves to another one, each with that."""
+    known = _of_file(_Decided, path, path.stat().st_mtime_ns)
+    return known.by if known.dataset == dataset else {}
+
+
+def changed_rules(path: Path = DECIDED) -> tuple[str, ...]:
+    """Return the claims whose rule was changed, or written, after trials that decide them."""
+    return _of_file(_Decided, path, path.stat().st_mtime_ns).changed
 
 
 @cache
-def _claims(path: Path, mtime_ns: int) -> list[dict]:
-    ledger = _toml(path)
-    schemas.validate("claims", ledger, path.name)
-    seen = set()
-    for at, claim in enumerate(ledger["claim"]):
-        unknown = sorted(statistics_of(claim["rule"]) - set(ledger["statistics"]) - set(QUANTITIES))
-        for problem, key, what, remedy in (
-            (claim["id"] in seen, "id", f"the id {claim['id']!r} is there twice", "rename one"),
-            (unknown, "rule", f"undefined statistic {unknown}", "define it under [statistics]"),
-        ):
-            if problem:
-                raise UserError(what, validation_errors.at(path.name, ["claim", at, key]), remedy)
-        seen.add(claim["id"])
-    return ledger["claim"]
+def _of_file(model: type[Spec], path: Path, _mtime_ns: int):
+    return validation_errors.validated(model, _toml(path), path.name)
 
 
 def differences(path: Path = DIFFERENCES) -> list[dict]:
@@ -183,96 +257,25 @@ def _differences(path: Path, mtime_ns: int) -> list[dict]:
     return known["difference"]
 
 
-@cache
-def _parsed(path: Path, mtime_ns: int) -> dict:
-    return _toml(path)
-
-
 def _toml(path: Path) -> dict:
     return validation_errors.parse(path.read_bytes(), path.name)
 
 
-def planned(path: Path = CLAIMS) -> dict[str, str]:
-    """Return the columns that rules select by and no experiment has yet, with what they are."""
-    return _parsed(path, path.stat().st_mtime_ns)["planned"]
-
-
-def stand_ins(when: str, source: str, path: Path = CLAIMS) -> dict[str, dict | list[dict]]:
-    """Return what stands for a source's servers "then" or "now", by server.
-
-    It is columns that replace a selector's own, or a list of such in order of preference.
-    """
-    return _parsed(path, path.stat().st_mtime_ns)[when].get(source, {})
-
-
-def together(path: Path = CLAIMS) -> list[set[str]]:
-    """Return the sets of servers that are never compared on two releases of their runtime."""
-    return [set(names) for names in _parsed(path, path.stat().st_mtime_ns)["together"].values()]
-
-
-def releases_of(server: str, path: Path = CLAIMS) -> set[str]:
-    """Return a server and those that claims.toml lets stand for the same one, of any source."""
-    ledger = _parsed(path, path.stat().st_mtime_ns)
-    tables = [*ledger["now"].values(), *ledger["then"].values()]
-    for base, options in (pair for table in tables for pair in table.items()):
-        names = {base, *(option.get("server", base) for option in as_list(options))}
-        if server in names:
-            return names | {server}
-    return {server}
-
-
-def as_list(options: dict | list[dict]) -> list[dict]:
-    """Return what may stand in for a server, in order of preference."""
-    return options if isinstance(options, list) else [options]
-
-
-def minimum_trials(path: Path = CLAIMS) -> int:
-    """Return with how many trials a claim can be decided at all, as claims.toml has it."""
-    return _parsed(path, path.stat().st_mtime_ns)["minimum_trials"]
-
-
-def free(rule: dict) -> frozenset[str]:
-    """Return the columns over which a rule, or a part of it, ranges: it names no level of them."""
-    parts = [rule, *rule.get("rules", [])]
-    return frozenset(part[key] for part in parts for key in ("over", "each") if key in part)
-
-
-def selectors(rule: dict) -> list[dict]:
-    """Return the selectors of a rule and of the rules it holds, each complete.
-
-    Where a rule compares levels of a column (`over`), each level gives one selector, with what
-    `where` adds; without levels, `where` alone.
-    """
-    where = rule.get("where", {})
-    levels = rule.get("levels", rule.get("ascending", []))
-    levels = [*levels, rule["level"]] if "level" in rule and rule["level"] not in levels else levels
-    named = [level if isinstance(level, dict) else {rule["over"]: level} for level in levels]
-    own = [rule[side] for side in ("a", "b") if side in rule]
-    own += [where | level for level in named] or ([where] if where else [])
-    return own + [selector for part in rule.get("rules", []) for selector in selectors(part)]
-
-
-def statistics_of(rule: dict) -> set[str]:
-    """Return the names of the statistics a rule, and the rules it holds, are decided by."""
-    named = [rule, *rule.get("rules", []), *selectors(rule)]
-    return {part["statistic"] for part in named if "statistic" in part}
-
-
-def effect(claim: dict, folder: Path = FOLDER) -> float | None:
+def effect(claim: Claim, folder: Path = FOLDER) -> float | None:
     """Return the source's own a / b, or a alone, for a claim; None if it gave no numbers.
 
     Raises UserError when `published.a` or `.b` does not select exactly one row.
     """
-    if "published" not in claim:
+    if not claim.published:
         return None
-    frame = load(claim["source"], folder)
+    frame = load(claim.source, folder)
     values = {}
-    for side, columns in claim["published"].items():
+    for side, columns in claim.published.items():
         rows = frame.filter(*(pl.col(name) == level for name, level in columns.items()))
         if len(rows) != 1:
             raise UserError(
-                f"{columns} selects {len(rows)} rows of {claim['source']}.csv",
-                f"claims.toml, claim {claim['id']}, key published.{side}",
+                f"{columns} selects {len(rows)} rows of {claim.source}.csv",
+                f"claims.toml, claim {claim.id}, key published.{side}",
                 "name the columns that pick exactly one",
             )
         values[side] = rows["value"][0]

@@ -1,4 +1,4 @@
-"""What a selector of claims.toml chooses of a dataset, and its statistic in each trial.
+"""What a selector of a comparison chooses of a dataset, and its statistic in each trial.
 
 A selector names a server and levels of factors; those that it does not name are at their defaults.
 """
@@ -12,8 +12,9 @@ from statistics import median
 
 import polars as pl
 
-from deathmatch.analysis import by_trial, phrases, published, searched, views
+from deathmatch.analysis import by_trial, judging, phrases, searched, views
 from deathmatch.analysis.by_trial import Values, at_shared_rates, counted
+from deathmatch.analysis.comparison import Comparison
 from deathmatch.analysis.searched import SHARE
 from deathmatch.capacity_search import search
 from deathmatch.data import limits, tables
@@ -35,38 +36,56 @@ NEAR_SHARE = 1.2
 OF_SEARCH = {"error_ratio", "reply_ratio", "reply_rate_rps", OVERLOAD, CPU_PER_REPLY.name}
 # Keys of a selector that are no columns.
 OWN = ("statistic", "experiment", "relative_to", RATE, SHARE)
-# A key of a rule that `releases.now` sets: where it ranges over servers, only the newest release of
-# each system is compared.
-TODAY = "today"
 Named = frozenset[tuple[str, str | int]]
 """The columns that a selector names, with their levels."""
 
 
-def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
-    """Return a selector's statistic for each block; empty if nothing was measured so."""
-    return compared_values(dataset, experiment, rule, [selector])[0]
+def values(dataset: str, experiment: str, selector: dict) -> Values:
+    """Return a selector's own statistic for each block; empty if nothing was measured so."""
+    return compared_values(dataset, experiment, Comparison(a=selector))[0]
 
 
-def compared_values(
-    dataset: str, experiment: str, rule: dict, selectors: list[dict], paired: bool = True
-) -> list[Values]:
-    """Return the statistic of each selector for each block, at rates that all of them have.
+def compared_values(dataset: str, experiment: str, compared: Comparison) -> list[Values]:
+    """Return the statistic of each side of a comparison for each block, at rates that both have.
 
-    Only where all have one statistic, which depends on the rates, and none names a rate. OVERLOAD
-    is that at the highest of these rates, which a quotient chooses for itself.
+    Only where both have one statistic, which depends on the rates, and neither names a rate.
+    OVERLOAD is that at the highest of these rates, which a quotient chooses for itself.
     """
-    sides = [divided_selectors(selector) for selector in selectors]
-    if rule.get("statistic") == OVERLOAD and any(len(side) > 1 for side in sides):
-        pairs = (compared_values(dataset, experiment, rule, side) for side in sides)
+    sides = [divided_selectors(selector) for selector in compared.sides]
+    if compared.statistic == OVERLOAD and any(len(side) > 1 for side in sides):
+        pairs = (
+            compared_values(
+                dataset, experiment, compared.model_copy(update=dict(zip("ab", (*side, None))))
+            )
+            for side in sides
+        )
         return [pair[0].over(pair[1]) if len(pair) > 1 else pair[0] for pair in pairs]
-    chosen = [_quantity_of(dataset, experiment, rule, plain) for side in sides for plain in side]
-    known = [pair for pair in chosen if pair is not None]
-    if len(known) > 1 and _pooled_alike(known):
-        share = at_highest_rate if known[0][1].name == OVERLOAD else _at_shared_rates
-        shared = iter(share([variant for variant, _ in known], paired))
-        chosen = [pair and (next(shared), pair[1]) for pair in chosen]
+    chosen = compared_variants(dataset, experiment, compared)
     values = iter([Values() if pair is None else pair[0].values(pair[1]) for pair in chosen])
     return [next(values) if len(side) == 1 else next(values).over(next(values)) for side in sides]
+
+
+def compared_variants(
+    dataset: str, experiment: str, compared: Comparison
+) -> list[tuple["Variant", Quantity] | None]:
+    """Return what is compared, and what it is relative to, with the points at the rates compared.
+
+    None for what was not measured.
+    """
+    plain = [each for selector in compared.sides for each in divided_selectors(selector)]
+    chosen = [_quantity_of(dataset, experiment, compared, selector) for selector in plain]
+    known = [pair for pair in chosen if pair is not None]
+    variants = [variant for variant, _ in known]
+    if compared.rate:
+        shared = _at_one_rate(variants, min if compared.rate == "lowest" else max)
+    elif len(known) > 1 and _pooled_alike(known):
+        overload = known[0][1].name == OVERLOAD
+        share = at_highest_rate if overload else _at_shared_rates
+        shared = share(variants, compared.paired)
+    else:
+        return chosen
+    shared = iter(shared)
+    return [pair and (next(shared), pair[1]) for pair in chosen]
 
 
 def divided_selectors(selector: dict) -> list[dict]:
@@ -80,13 +99,15 @@ class Variant:
     """The points of one variant that count, at one rate or at all.
 
     `rates`: those that its testbed can offer, None without rates; `at_rate`: whether one rate is
-    chosen; `left_out`: whether some points do not count.
+    chosen; `left_out`: whether some points do not count; `short`: all were offered for less time
+    than is needed.
     """
 
     points: pl.DataFrame
     rates: frozenset[int] | None
     at_rate: bool
     left_out: bool
+    short: bool = False
 
     @property
     def top(self) -> int | None:
@@ -115,7 +136,17 @@ class Variant:
             if quantity.step
             else 0,
             hidden=not by_block and self.left_out,
+            short=self.short,
         )
+
+    def lasting(self, least_s: int) -> "Variant":
+        """Return the points that were offered for so long, and their rates."""
+        if "duration_us" not in self.points.columns:
+            return self
+        points = self.points.filter(pl.col("duration_us") >= 1_000_000 * least_s)
+        rates = self.rates and self.rates.intersection(points[RATE])
+        short = points.is_empty() and not self.points.is_empty()
+        return replace(self, points=points, rates=rates, short=short)
 
 
 def variant_of(frame: pl.DataFrame, which: Points, rate_rps: int | None = None) -> Variant:
@@ -174,6 +205,28 @@ def _at_shared_rates(variants: list[Variant], paired: bool) -> list[Variant]:
     return [replace(variant, points=frame) for variant, frame in zip(variants, frames)]
 
 
+def _at_one_rate(variants: list[Variant], choose: Callable) -> list[Variant]:
+    """Return variants at the lowest or highest rate at which enough trials of all count.
+
+    At the lowest or highest of all if there is none.
+    """
+    if any(variant.rates is None for variant in variants):
+        return variants
+    trials = [
+        dict(variant.points.unique(["n", RATE])[RATE].value_counts().iter_rows())
+        for variant in variants
+    ]
+    offered = set.intersection(*map(set, trials)) - {0} if trials else set()
+    enough = {
+        rate for rate in offered if min(known[rate] for known in trials) >= judging.MINIMUM_TRIALS
+    }
+    rate = choose(enough or offered, default=None)
+    return [
+        replace(variant, points=variant.points.filter(pl.col(RATE) == rate), at_rate=True)
+        for variant in variants
+    ]
+
+
 def _in_full(trial: pl.DataFrame) -> bool:
     """Return whether a trial answered in full the highest rate that it was offered: no overload."""
     highest = trial.filter(pl.col(RATE) == hardest(trial[RATE]), pl.col(RATE) > 0)
@@ -181,12 +234,10 @@ def _in_full(trial: pl.DataFrame) -> bool:
 
 
 def _quantity_of(
-    dataset: str, experiment: str, rule: dict, selector: dict
+    dataset: str, experiment: str, compared: Comparison, selector: dict
 ) -> tuple[Variant, Quantity] | None:
     """Return the variant that a selector names and its quantity; None if it was not measured."""
-    quantity = QUANTITIES.get(selector.get("statistic", rule.get("statistic")))
-    if quantity is None:
-        return None
+    quantity = QUANTITIES[selector.get("statistic", compared.statistic)]
     experiment = selector.get("experiment", experiment)
     rate_rps = selector.get(RATE)
     named = _named(selector)
@@ -195,17 +246,12 @@ def _quantity_of(
         variant = at_share(dataset, experiment, named, selector[SHARE], quantity.points, probed)
     else:
         variant = _variant(dataset, experiment, named, quantity.points, rate_rps)
+    if variant and compared.least_s:
+        variant = variant.lasting(compared.least_s)
     if variant and quantity.of_histogram:
         timed = by_trial.joined(dataset, experiment, variant.points, quantity.of_histogram)
         variant = replace(variant, points=timed)
     return variant and (variant, quantity)
-
-
-def table_of(rule: dict) -> Callable:
-    """Return the table that a rule is decided on: `points`, or `trials` for what needs no point."""
-    known = [QUANTITIES.get(name) for name in published.statistics_of(rule)]
-    of_trials = known and all(quantity and quantity.points == Points.TRIALS for quantity in known)
-    return trials if of_trials else points
 
 
 def at_share(
@@ -216,7 +262,7 @@ def at_share(
     Those of a search, if it offered just that and they are asked for (`probed`); else those of
     the sweep, at `rate_at_share`.
     """
-    of_search = _selected(probes, dataset, experiment, named, frozenset()) if probed else None
+    of_search = _selected(probes, dataset, experiment, named) if probed else None
     if of_search is not None and len(offered := searched.offered_at(of_search, share)):
         return Variant(offered, None, at_rate=True, left_out=False)
     rate_rps = rate_at_share(dataset, experiment, named, share)
@@ -247,7 +293,7 @@ def _variant(
     dataset: str, experiment: str, named: Named, which: Points, rate_rps: int | None
 ) -> Variant | None:
     table = {Points.TRIALS: trials, Points.SEARCHES: searches}.get(which, points)
-    frame = _selected(table, dataset, experiment, named, frozenset())
+    frame = _selected(table, dataset, experiment, named)
     return None if frame is None else variant_of(frame, which, rate_rps)
 
 
@@ -332,22 +378,19 @@ def _table(
             return None
     if given is None:
         return None
-    return tables.of_any_client(given) if any_client else tables.of_own_client(given)
+    own = tables.of_own_client(given)
+    if own.is_empty():
+        # All that the dataset has of the experiment is by another client.
+        return tables.of_any_client(given.with_columns(recorded="variant"))
+    return tables.of_any_client(given) if any_client else own
 
 
 def selected(
-    dataset: str, experiment: str, selector: dict, free: set[str] = frozenset(), table=points
+    dataset: str, experiment: str, selector: dict, table: Callable = points
 ) -> pl.DataFrame | None:
     """Return the points of one variant: unnamed factors at their defaults; None if it has none."""
     experiment = selector.get("experiment", experiment)
-    return _selected(table, dataset, experiment, _named(selector), frozenset(free))
-
-
-def offered(dataset: str, experiment: str, selector: dict) -> pl.DataFrame | None:
-    """Return the points of a selector with a share of the capacity; None if it has none."""
-    experiment = selector.get("experiment", experiment)
-    share = at_share(dataset, experiment, _named(selector), selector[SHARE], Points.VALID, True)
-    return share and share.points
+    return _selected(table, dataset, experiment, _named(selector))
 
 
 def _named(selector: dict) -> Named:
@@ -355,14 +398,12 @@ def _named(selector: dict) -> Named:
 
 
 @cache
-def _selected(
-    table: Callable, dataset: str, experiment: str, named: Named, free: frozenset[str]
-) -> pl.DataFrame | None:
+def _selected(table: Callable, dataset: str, experiment: str, named: Named) -> pl.DataFrame | None:
     levels = dict(named)
     frame = table(dataset, experiment)
     if frame is None or not levels.keys() <= set(frame.columns):
         return None
-    frame = _at_defaults(table, dataset, experiment, free.union(levels))
+    frame = _at_defaults(table, dataset, experiment, frozenset(levels))
     return chosen if len(chosen := frame.filter(**levels)) else None
 
 
@@ -373,34 +414,6 @@ def _at_defaults(
     """Return the rows of a table with each factor `but` these at its default."""
     frame = table(dataset, experiment)
     return views.default_variants(frame, experiment, but)
-
-
-def measured_levels(dataset: str, experiment: str, rule: dict) -> list:
-    """Return the levels of the rule's column `over` that a dataset has, without instruments."""
-    frame = selected(dataset, experiment, rule.get("where", {}), free={rule["over"]})
-    if frame is None or rule["over"] not in frame.columns:
-        return []
-    return compared_levels(set(frame[rule["over"]].drop_nulls()), rule, rule["over"])
-
-
-def compared_levels(levels: set, rule: dict, column: str) -> list:
-    """Return those of a column's levels that a rule goes over, sorted: no instrument.
-
-    Of several releases of a system, a rule with TODAY goes over the newest of these.
-    """
-    if column == "server":
-        levels = levels - set(files.instruments())
-        levels = files.newest(levels) if rule.get(TODAY) else levels
-    return sorted(levels)
-
-
-def ranged_servers(dataset: str, experiment: str, rule: dict) -> list[str]:
-    """Return the servers that a rule ranges over without naming them; none if it names all."""
-    ranges = "server" in (rule.get("over"), rule.get("each"))
-    if not ranges or rule.get("levels") or rule.get("ascending"):
-        return []
-    where = rule.get("where", rule.get("a", {}))
-    return measured_levels(dataset, experiment, rule | {"over": "server", "where": where})
 
 
 def selector_phrase(selector: dict) -> str:

@@ -24,8 +24,6 @@ from scipy.special import expit, logit
 from scipy.stats import (
     binomtest,
     false_discovery_control,
-    permutation_test,
-    rankdata,
     t,
     ttest_1samp,
     ttest_ind,
@@ -43,11 +41,9 @@ POWER = 0.8
 SCALES: dict[Kind, tuple[Callable, Callable]] = {
     Kind.POSITIVE: (np.log, np.exp),
     Kind.SHARE: (logit, expit),
-    Kind.CORRELATION: (np.arctanh, np.tanh),
 }
 """By kind, the scale without bounds of its values, and the way back."""
-_INSIDE = {Kind.POSITIVE: (0, math.inf), Kind.SHARE: (0, 1), Kind.CORRELATION: (-1, 1)}
-_SEED = 2009
+_INSIDE = {Kind.POSITIVE: (0, math.inf), Kind.SHARE: (0, 1)}
 
 
 def has_scale(values: Sequence[float], kind: Kind) -> bool:
@@ -130,24 +126,6 @@ def odds_interval(above: Sequence[float], below: Sequence[float], level: float) 
     ends = known.confidence_interval(1 - level)
     estimate = None if math.isnan(known.statistic) else float(known.statistic)
     return Interval(min(len(above), len(below)), estimate, float(ends.low), float(ends.high))
-
-
-def chance_of_order(above: Sequence[float], below: Sequence[float]) -> float:
-    """Return how often chance gives ranks that correlate as much, either way: a permutation test.
-
-    Spearman's correlation; all permutations of up to seven values, else 9,999 of them by a fixed
-    seed.
-    """
-    ranks = rankdata(below)
-
-    def product(permuted: np.ndarray, axis: int) -> np.ndarray:
-        return (permuted * ranks).sum(axis=axis)
-
-    known = permutation_test(
-        (rankdata(above),), product, permutation_type="pairings", n_resamples=9999,
-        vectorized=True, rng=np.random.default_rng(_SEED),
-    )  # fmt: skip
-    return float(known.pvalue)
 
 
 def spread(values: Sequence[float], kind: Kind = Kind.POSITIVE) -> float | None:

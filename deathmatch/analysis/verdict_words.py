@@ -5,17 +5,17 @@ which verdict, by the age of what ran and by the role of the claim. Two claims t
 other are one question, and count once.
 """
 
-import json
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
 
 import polars as pl
 
-from deathmatch.analysis import judging, phrases, published
-from deathmatch.analysis.judging import DECIDED, INFINITE, TESTED, VERDICTS
+from deathmatch.analysis import phrases, published
+from deathmatch.analysis.comparison import INFINITE, Comparison
+from deathmatch.analysis.judging import DECIDED, TESTED, VERDICTS
 from deathmatch.analysis.ledger import BOTH, Entry, Verdict
+from deathmatch.analysis.published import Claim
 from deathmatch.analysis.stats import Interval
 
 ON_EDGE = "the threshold is nearer than one trial repeats another"
@@ -86,16 +86,13 @@ def effect_text(effect: Interval) -> str:
 def effect_phrase(verdict: Verdict) -> str:
     """Return what a verdict compared: "reply rate (req/s), A over B: 2.3 [2, 3], n = 3".
 
-    A value alone carries its unit instead; empty where nothing was compared. Of more than two sides
-    their number is said: which two decide may differ from trial to trial.
+    A value alone carries its unit instead; empty where nothing was compared.
     """
     effect, sides = effect_text(verdict.interval), verdict.sides
     if not effect or not sides:
         return effect
     quantity, unit = verdict.quantity, verdict.unit
     over = " over ".join(side.what or "all servers" for side in sides)
-    if len(sides) > 2:
-        over = f"of {len(sides)} compared"
     if verdict.as_claimed:
         return f"trials as claimed ({', '.join(filter(None, [quantity, over]))}): {effect}"
     if len(sides) == 1:
@@ -119,20 +116,14 @@ OF_THE_TIME, OLDEST, NOW = "then, of the time", "then, oldest that runs", "now"
 AGES = (OF_THE_TIME, OLDEST, NOW)
 """On what a verdict stands: OF_THE_TIME where all releases are within `ages.WITHIN_YEARS`."""
 ROLES = ("result", "explanation", "objection", "reply")
-# Keys of a rule that say what is claimed, not what is compared.
-_CLAIMED = ("kind", "threshold", "direction", "low", "high", "text", "basis")
 
 
-def opposing(claims: Sequence[dict]) -> list[tuple[str, str]]:
+def opposing(claims: Sequence[Claim]) -> list[tuple[str, str]]:
     """Return the pairs of claims on one comparison of which at most one can hold."""
-    alike = defaultdict(list)
-    for claim in claims:
-        alike[_comparison(claim)].append(claim)
     return [
-        (first["id"], second["id"])
-        for of_one in alike.values()
-        for first, second in combinations(of_one, 2)
-        if _disjoint(first["rule"], second["rule"])
+        (first.id, second.id)
+        for first, second in combinations(claims, 2)
+        if _compared(first) == _compared(second) and _disjoint(first.now[0], second.now[0])
     ]
 
 
@@ -142,26 +133,15 @@ def _opposing_of_ledger(_mtime_ns: int) -> list[tuple[str, str]]:
     return opposing(published.claims())
 
 
-def _comparison(claim: dict) -> str:
-    compared = {key: part for key, part in claim["rule"].items() if key not in _CLAIMED}
-    return json.dumps([claim["experiment"], compared], sort_keys=True)
+def _compared(claim: Claim) -> tuple:
+    """Return what a claim compares, without what it claims of it; of several, nothing else is."""
+    one = claim.now[0]
+    alone = claim.id if len(claim.now) > 1 else ""
+    return alone, claim.experiment, one.statistic, one.a, one.b
 
 
-def _disjoint(first: dict, second: dict) -> bool:
-    ranges = [_range(rule) for rule in (first, second)]
-    if None in ranges:
-        return False
-    (low, high), (other_low, other_high) = ranges
-    return high <= other_low or other_high <= low
-
-
-def _range(rule: dict) -> tuple[float, float] | None:
-    """Return what a rule of one comparison claims; None of a rule with several parts."""
-    if "low" in rule:
-        return rule["low"], rule["high"]
-    if rule["kind"] not in ("ratio", "level"):
-        return None
-    return judging.claimed_range(rule["threshold"], rule["direction"])
+def _disjoint(first: Comparison, second: Comparison) -> bool:
+    return first.high <= second.low or second.high <= first.low
 
 
 def questions(entries: Sequence[Entry], age: str) -> list[tuple[Entry, Verdict]]:

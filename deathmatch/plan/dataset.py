@@ -246,6 +246,12 @@ class Dataset(NamedSpec):
         False,
         description="Measured before and kept in git: its tables are read, never made again.",
     )
+    frozen_rules: bool = Field(
+        False,
+        description="Claims, findings, margins and this file are those of "
+        "data/published/frozen.toml, which is older than the first trial: with others there is no "
+        "ledger.",
+    )
     also: Many[str] = Field(
         (), min_length=1,
         description="Datasets with experiments that this one lacks, or with the searches of such "
@@ -254,8 +260,8 @@ class Dataset(NamedSpec):
     )  # fmt: skip
     decided_by: Many[str] = Field(
         (), min_length=1,
-        description="Measured datasets that were planned for claims: a claim whose design one of "
-        "them meets is decided by the first such, in the paper and the explorer.",
+        description="Measured datasets that decide claims of this one, in the paper and the "
+        "explorer: data/published/decided.toml says which decides what.",
     )  # fmt: skip
     waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(
         default_factory=dict,

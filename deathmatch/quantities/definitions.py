@@ -26,6 +26,7 @@ CLOCK_STEP_US = 100  # of the mean response time that httperf prints
 HISTOGRAM_STEP_US = 10  # of httperf's histogram of connection times
 NET_IO_STEP = 102.4  # bytes per second: httperf prints tenths of a KB
 PAGE_BYTES = 4096  # resident memory is counted in pages
+SELECT_RANGE = 1024  # descriptors that select can wait for
 SHARED_OUT = "server_pss_bytes_max"
 DIED = pl.col("server_state").str.starts_with("died")
 """Whether the server of a point ended without having been stopped."""
@@ -116,6 +117,16 @@ def _largest_memory(points: pl.DataFrame) -> int | None:
     names = (SHARED_OUT, "server_rss_bytes_max")
     known = (points[name].max() for name in names if name in points.columns)
     return next((largest for largest in known if largest is not None), None)
+
+
+def _out_of_select_range(points: pl.DataFrame) -> float | None:
+    """Return 1 if a server held a descriptor out of select's range, or died; else 0.
+
+    What it held as it died nobody sampled.
+    """
+    died = points.select(DIED.any()).item()
+    held = points["server_descriptors_max"].max()
+    return None if held is None and not died else float(died or held >= SELECT_RANGE)
 
 
 def _latency(points: pl.DataFrame, percent: int) -> float | None:
@@ -280,6 +291,16 @@ _ALL = (
         "1 if the server died during the sweep, else 0",
         lambda points: float(points.select(DIED.any()).item()), over_rates=False,
         points=Points.ENDING, kind=Kind.OUTCOME,
+    ),
+    Quantity(
+        "out_of_select_range", "share of trials in which it left select's range", "",
+        "1 if the server held 1,024 descriptors or more, or died, else 0", _out_of_select_range,
+        over_rates=False, points=Points.ENDING, kind=Kind.OUTCOME,
+    ),
+    Quantity(
+        "least_busy_process_share", "share of the least busy process", "",
+        "CPU time of the least busy of a server's processes, or threads, over that of all",
+        Mean("least_busy_process_share"), _MEAN, kind=Kind.SHARE,
     ),
     Quantity(
         "ended_in_checks", "share of trials in which it ended before its load", "",

@@ -53,7 +53,6 @@ class Kind(Enum):
 
     POSITIVE = "above 0"
     SHARE = "from 0 to 1"
-    CORRELATION = "from -1 to 1"
     COUNT = "a count of events"
     OUTCOME = "1 where something happened in a trial, else 0"
 

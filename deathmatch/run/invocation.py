@@ -12,13 +12,10 @@ from pathlib import Path
 import snakemake
 from snakemake.exceptions import WorkflowError
 
-from deathmatch.data import rule_record
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.measure import machine
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
-from deathmatch.plan.paths import ROOT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
 from deathmatch.run import (
@@ -181,10 +178,9 @@ class Invocation:
         os.environ[ONLY_PAPER] = "1" if self.only_paper else ""
         if self.run is not None:
             checkout.make_folders(self.study.dataset)
-            if self.study.trials and not self.only_paper:
-                rule_record.keep(self.study.dataset, machine.commit_of(ROOT).name)
-                if not (self.run.standing.ended or self.elsewhere or self.study.elsewhere):
-                    _wait()
+            elsewhere = self.run.standing.ended or self.elsewhere or self.study.elsewhere
+            if self.study.trials and not self.only_paper and not elsewhere:
+                _wait()
         snakemake_internals.start_without_delay(self.workflow)
         if self.elsewhere:
             cluster.end_left(Path.cwd())

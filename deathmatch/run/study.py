@@ -341,21 +341,21 @@ class Study:
 
     @property
     def ledgers(self) -> list[str]:
-        """The files of the verdicts on every claim: of the dataset, and of those that decide
-        claims of it.
-
-        One job computes each for all that read it.
-        """
-        names = [self.dataset, *table_files.deciders(self.dataset)]
-        return [f"{LEDGERS}/{name}.pickle" for name in names]
+        """The file of the verdicts on every claim: one job computes it for all that read it."""
+        return [f"{LEDGERS}/{self.dataset}.pickle"]
 
     def ledgers_of(self, notebook: str) -> list[str]:
         """Return the ledgers that a notebook reads."""
         return self.ledgers if reads_ledger(Path("notebooks", f"{notebook}.md")) else []
 
     def ledger_tables(self, dataset: str) -> list[str]:
-        """Return the tables that the ledger of a dataset is computed from."""
-        return self._tables_of(dataset, files.names("experiment"))
+        """Return the tables that the ledger of a dataset is computed from.
+
+        Those of the datasets that decide claims and findings of it are among them.
+        """
+        names = [dataset, *table_files.deciders(dataset), *files.dataset(dataset).also]
+        experiments = files.names("experiment")
+        return [table for name in names for table in self._tables_of(name, experiments)]
 
 
 def spoken_of() -> set[str]:

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from deathmatch.analysis import findings, provenance, views
+from deathmatch.analysis import claims, provenance, views
 from deathmatch.data import archive
 from deathmatch.paper.explore.servers import post
 from deathmatch.plan import files, paths
@@ -42,9 +42,9 @@ def summary(dataset: str) -> dict:
 
 def findings_of(dataset: str) -> list[dict]:
     """Return the study's findings with their numbers, and whether they hold in a dataset."""
-    known = findings.of_reference() if dataset == findings.REFERENCE else findings.evaluate(dataset)
     return [
-        {"sentence": one.sentence, "number": one.number, "verdict": one.verdict} for one in known
+        {"sentence": one.finding.sentence, "number": one.number, "verdict": one.verdict}
+        for one in claims.findings_of(dataset)
     ]
 
 

@@ -4,8 +4,11 @@ In: the ledger of a dataset (`deathmatch.analysis.claims`). Out: dicts of text a
 facts and the evidence of each verdict (`deathmatch.paper.claim_rows`).
 """
 
-from deathmatch.analysis import claims, published, releases, selecting, verdict_words
-from deathmatch.analysis.ledger import Entry
+from collections.abc import Sequence
+
+from deathmatch.analysis import claims, published, selecting, verdict_words
+from deathmatch.analysis.ledger import WHEN, Entry
+from deathmatch.analysis.published import Claim
 from deathmatch.paper import claim_rows
 from deathmatch.paper.explore.servers import post
 from deathmatch.paper.explore.variants import Roles
@@ -20,21 +23,17 @@ def rows(dataset: str, evidence: Evidence) -> list[dict]:
     return [_row(dataset, entry, evidence[entry.claim]) for entry in claims.ledger(dataset)]
 
 
-def evidence(dataset: str, known: list[dict]) -> Evidence:
-    """Return which variants the rule of each claim compares, then and now."""
+def evidence(dataset: str, known: Sequence[Claim]) -> Evidence:
+    """Return which variants each claim compares, then and now."""
     by_claim: Evidence = {}
-    elsewhere = claims.decided_elsewhere(dataset)
+    others = published.deciders(dataset)
     for claim in known:
-        decider = elsewhere.get(claim["id"], dataset)
-        by_when = {"then": releases.then(decider, claim), "now": releases.now(decider, claim)}
-        then = _compared(decider, by_when["then"])
-        same = by_when["then"] == by_when["now"]
-        compared = {"then": then, "now": then if same else _compared(decider, by_when["now"])}
-        by_claim[claim["id"]] = [
+        decider = others.get(claim.id, dataset)
+        by_claim[claim.id] = [
             {"dataset": decider, "when": when, "experiment": experiment, "server": server}
             | {"variant": variant}
-            for when, variants in compared.items()
-            for experiment, server, variant in variants
+            for when in WHEN
+            for experiment, server, variant in _compared(decider, claim, when)
         ]
     return by_claim
 
@@ -50,13 +49,12 @@ def roles(evidence: Evidence, dataset: str) -> Roles:
     return by_variant
 
 
-def _compared(dataset: str, claim: dict) -> list[tuple[str, str, str]]:
-    rule = claim["rule"]
+def _compared(dataset: str, claim: Claim, when: str) -> list[tuple[str, str, str]]:
     variants = []
-    for selector in published.selectors(rule):
-        experiment = selector.get("experiment", claim["experiment"])
+    for selector in (selector for one in claim.compared(when) for selector in one.sides):
+        experiment = selector.get("experiment", claim.experiment)
         for plain in selecting.divided_selectors(selector):
-            frame = selecting.selected(dataset, experiment, plain, published.free(rule))
+            frame = selecting.selected(dataset, experiment, plain)
             if frame is not None:
                 pairs = frame.select("server", "variant").unique(maintain_order=True).rows()
                 variants += [(experiment, *pair) for pair in pairs]

@@ -1,0 +1,83 @@
+"""Frozen rules: claims, findings, margins and a dataset's plan, hashed before its first trial.
+
+`text` is what data/published/frozen.toml must hold before the first trial of a dataset that says
+`frozen_rules`; the ledger of such a dataset is refused once `rules_hash` is another.
+"""
+
+import datetime
+import hashlib
+import json
+
+from pydantic import Field
+
+from deathmatch.analysis import findings, judging, published, trial_tests
+from deathmatch.errors import UserError
+from deathmatch.plan import files, validation_errors
+from deathmatch.plan.spec import Many, Spec
+
+FILE = published.FOLDER / "frozen.toml"
+
+
+class Frozen(Spec):
+    """The file: the rules' hash, the day of its commit, how many tests, and what is not tested."""
+
+    dataset: str
+    rules: str = Field(pattern=r"^[0-9a-f]{64}$")
+    committed: datetime.date
+    tests: int = Field(ge=1)
+    untested: Many[str]
+
+
+def rules_hash(dataset: str) -> str:
+    """Return the SHA-256 of all that decides a verdict on a dataset, but for its trials."""
+    margins = {
+        "error": trial_tests.ERROR, "minimum_trials": judging.MINIMUM_TRIALS,
+        "correction": trial_tests.HOLM,
+    }  # fmt: skip
+    parts = [published.CLAIMS, findings.FILE, published.UNTESTED, files.path_of("dataset", dataset)]
+    digest = hashlib.sha256(json.dumps(margins, sort_keys=True).encode())
+    for path in parts:
+        digest.update(b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def tests() -> int:
+    """Return how many tests there are: then and now of every claim, and the findings."""
+    return sum(1 if claim.same else 2 for claim in published.claims()) + len(findings.load())
+
+
+def text(dataset: str, day: datetime.date) -> str:
+    """Return what frozen.toml must hold to freeze the rules of a dataset on that day."""
+    names = ", ".join(f'"{one.id}"' for one in published.untested())
+    return (
+        f'dataset = "{dataset}"\nrules = "{rules_hash(dataset)}"\ncommitted = {day.isoformat()}\n'
+        f"tests = {tests()}\nuntested = [{names}]\n"
+    )
+
+
+def read() -> Frozen:
+    """Return what frozen.toml says; UserError with the key of a mistake."""
+    raw = validation_errors.parse(FILE.read_bytes(), FILE.name)
+    return validation_errors.validated(Frozen, raw, FILE.name)
+
+
+def check(dataset: str) -> None:
+    """Raise UserError if a dataset has frozen rules, and today's are others."""
+    if dataset not in files.names("dataset") or not files.dataset(dataset).frozen_rules:
+        return
+    if not FILE.is_file():
+        raise UserError(
+            f"the rules of the dataset {dataset} are not frozen",
+            f"data/published/{FILE.name}",
+            "write what deathmatch.analysis.frozen.text returns, and commit it before the first "
+            "trial",
+        )
+    known = read()
+    if (known.dataset, known.rules) != (dataset, rules_hash(dataset)):
+        raise UserError(
+            f"the rules of the dataset {dataset} are not those that were frozen on "
+            f"{known.committed}",
+            validation_errors.at(FILE.name, ["rules"]),
+            "take back what was changed since then in claims.toml, findings.toml, untested.toml, "
+            "in the margins or in the dataset's file",
+        )

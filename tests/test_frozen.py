@@ -1,0 +1,61 @@
+"""The rules of a dataset that says so are those that were frozen before its first trial."""
+
+import datetime
+import shutil
+
+import pytest
+
+from deathmatch.analysis import claims, findings, frozen, published
+from deathmatch.errors import UserError
+from deathmatch.plan import files
+
+DAY = datetime.date(2026, 12, 1)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A copy of the rules, and a dataset whose rules are frozen."""
+    copy = tmp_path / "published"
+    copy.mkdir()
+    for module, name in ((published, "CLAIMS"), (published, "UNTESTED"), (findings, "FILE")):
+        there = copy / getattr(module, name).name
+        shutil.copy(getattr(module, name), there)
+        monkeypatch.setattr(module, name, there)
+    monkeypatch.setattr(frozen, "FILE", copy / "frozen.toml")
+    says = files.dataset("quick").model_copy(update={"frozen_rules": True})
+    monkeypatch.setattr(frozen.files, "dataset", lambda name: says)
+    return copy
+
+
+def test_rules_that_nobody_froze_decide_nothing(folder):
+    with pytest.raises(UserError, match="are not frozen"):
+        claims.ledger("quick")
+
+
+def test_a_change_after_the_freeze_is_refused_with_the_day(folder):
+    frozen.FILE.write_text(frozen.text("quick", DAY))
+    frozen.check("quick")
+    published.CLAIMS.write_text(published.CLAIMS.read_text().replace("low = 1.07", "low = 1.08", 1))
+    with pytest.raises(UserError, match="frozen on 2026-12-01") as refused:
+        claims.ledger("quick")
+    assert "frozen.toml" in refused.value.where and refused.value.remedy
+
+
+def test_a_freeze_is_of_one_dataset(folder):
+    frozen.FILE.write_text(frozen.text("quick", DAY).replace('"quick"', '"tour"'))
+    with pytest.raises(UserError, match="dataset quick"):
+        frozen.check("quick")
+
+
+def test_a_freeze_counts_the_tests_and_names_what_is_not_tested(folder):
+    frozen.FILE.write_text(frozen.text("quick", DAY))
+    known = frozen.read()
+    then_too = [claim for claim in published.claims() if not claim.same]
+    assert known.tests == len(published.claims()) + len(then_too) + len(findings.load())
+    assert list(known.untested) == [one.id for one in published.untested()]
+
+
+def test_a_dataset_without_the_key_needs_no_freeze():
+    assert not files.dataset("reference").frozen_rules
+    frozen.check("reference")
+    frozen.check("never-measured")
