@@ -101,11 +101,11 @@ def times(ratios: pl.Series) -> str:
     return median(ratios, "times", 2)
 
 
-def student(ratios: pl.Series) -> tuple[float, float, float]:
+def student(ratios: pl.Series, level: float = 0.05) -> tuple[float, float, float]:
     """Return the geometric mean and the ends of Student's interval."""
     logs = ratios.log()
     error = logs.std() / len(logs) ** 0.5
-    half = t.ppf(0.975, len(logs) - 1) * error
+    half = t.ppf(1 - level / 2, len(logs) - 1) * error
     return exp(logs.mean()), exp(logs.mean() - half), exp(logs.mean() + half)
 
 
@@ -399,6 +399,8 @@ def handshakes_at_pace() -> list[str]:
     )
     slowest, fastest = (choose(five, key=lambda name: wide[name].mean()) for choose in (max, min))
     ratio = (wide[slowest] / wide[fastest]).drop_nulls()
+    # One of the ten pairs refutes at a tenth of the level.
+    level = 0.05 / 10
     lost = pl.col("connection_timeouts")
     one = again.filter(
         pl.col("schedulers").fill_null("one") == "one", pl.col("server") != "ws-null"
@@ -407,7 +409,7 @@ def handshakes_at_pace() -> list[str]:
     titles = dict(table("c10k", "trials").select("server", "title").iter_rows())
     return [
         f"nearly tied on his own hardware, the mean handshakes of the two that differ most are "
-        f"{as_of_a_claim(ratio)} each other",
+        f"{with_interval(*student(ratio, level), len(ratio), 2)} each other",
         f"{titles[server]} lost {median(pl.Series(values))} of ten thousand, and 0 of "
         f"{len(one) - 1} others lost any",
     ]

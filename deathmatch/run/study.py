@@ -353,7 +353,7 @@ class Study:
 
         Those of the datasets that decide claims and findings of it are among them.
         """
-        names = [dataset, *table_files.deciders(dataset), *files.dataset(dataset).also]
+        names = [dataset, *table_files.deciders(dataset)]
         experiments = files.names("experiment")
         return [table for name in names for table in self._tables_of(name, experiments)]
 
