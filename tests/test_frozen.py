@@ -23,7 +23,7 @@ def folder(tmp_path, monkeypatch):
         monkeypatch.setattr(module, name, there)
     monkeypatch.setattr(frozen, "FILE", copy / "frozen.toml")
     says = files.dataset("quick").model_copy(update={"frozen_rules": True})
-    monkeypatch.setattr(frozen.files, "dataset", lambda name: says)
+    monkeypatch.setattr(frozen.files, "dataset", lambda name, root=None: says)
     return copy
 
 

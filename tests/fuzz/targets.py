@@ -186,8 +186,7 @@ def claims_toml(content: bytes) -> None:
     with planted(content, "claims.toml") as file:
         try:
             for claim in published.claims(file):
-                published.selectors(claim["rule"])
-            published.planned(file), published.together(file), published.minimum_trials(file)
+                assert claim.compared("then") and claim.compared("now")
         except UserError as error:
             told(error)
 
