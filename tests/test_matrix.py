@@ -26,8 +26,10 @@ def test_each_repetition_visits_every_variant_once(dataset):
     for trial in trials:
         key = (trial.experiment.name, trial.server.name, trial.variant.name)
         assert per_variant[key] == spec.repetitions(trial.plan)
-    # One repetition after the other.
-    assert [trial.n for trial in trials] == sorted(trial.n for trial in trials)
+    # One sitting after the other, one repetition after the other.
+    names = [None, *(sitting.name for sitting in spec.sittings)]
+    order = [(names.index(spec.sitting_of(t.experiment.name, t.n)), t.n) for t in trials]
+    assert order == sorted(order)
     assert len({trial.path for trial in trials}) == len(trials)
 
 

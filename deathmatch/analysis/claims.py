@@ -79,7 +79,8 @@ def family(dataset: str) -> tuple[list[Entry], list[Result]]:
     sittings.check_complete(dataset)
     frozen.check(dataset)
     others = published.deciders(dataset)
-    entries = [entry(others.get(claim.id, dataset), claim) for claim in published.claims()]
+    decided = published.claims_of(dataset)
+    entries = [entry(others.get(claim.id, dataset), claim) for claim in decided]
     return marked(entries, findings.evaluate(dataset))
 
 

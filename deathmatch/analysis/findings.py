@@ -7,7 +7,7 @@ its interval, and why where it could not be told. The verdict is the ledger's (`
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from pydantic import Field
 
@@ -210,15 +210,14 @@ class Result:
         return self._marked(f"{self.standing}: {self.why}" if self.why else self.standing)
 
 
-def load() -> tuple[Finding, ...]:
-    """Return the findings in their order; UserError with file and key for a mistake."""
-    return _load(FILE.stat().st_mtime_ns)
+def load(dataset: str = "") -> tuple[Finding, ...]:
+    """Return the findings in their order; UserError with file and key for a mistake.
 
-
-@cache
-def _load(_mtime_ns: int) -> tuple[Finding, ...]:
+    With a dataset, as it decides them (`published.later`).
+    """
     raw = validation_errors.parse(FILE.read_bytes(), FILE.name)
-    return validation_errors.validated(_File, raw, FILE.name).finding
+    rows = published.later("finding", dataset, raw["finding"])
+    return validation_errors.validated(_File, raw | {"finding": rows}, FILE.name).finding
 
 
 def evaluate(dataset: str) -> list[Result]:
@@ -228,7 +227,7 @@ def evaluate(dataset: str) -> list[Result]:
     """
     sittings.check_complete(dataset)
     others = published.deciders(dataset)
-    return [_result(others.get(finding.name, dataset), finding) for finding in load()]
+    return [_result(others.get(finding.name, dataset), finding) for finding in load(dataset)]
 
 
 def headline(results: Sequence[Result]) -> str:

@@ -34,16 +34,18 @@ def rules_hash(dataset: str) -> str:
         "error": trial_tests.ERROR, "minimum_trials": judging.MINIMUM_TRIALS,
         "correction": trial_tests.HOLM,
     }  # fmt: skip
-    parts = [published.CLAIMS, findings.FILE, published.UNTESTED, files.path_of("dataset", dataset)]
+    parts = [published.CLAIMS, findings.FILE, published.UNTESTED, published.NEXT,
+             files.path_of("dataset", dataset)]  # fmt: skip
     digest = hashlib.sha256(json.dumps(margins, sort_keys=True).encode())
     for path in parts:
         digest.update(b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
-def tests() -> int:
+def tests(dataset: str = "") -> int:
     """Return how many tests there are: then and now of every claim, and the findings."""
-    return sum(1 if claim.same else 2 for claim in published.claims()) + len(findings.load())
+    claims = published.claims_of(dataset)
+    return sum(1 if claim.same else 2 for claim in claims) + len(findings.load(dataset))
 
 
 def text(dataset: str, day: datetime.date) -> str:
@@ -51,7 +53,7 @@ def text(dataset: str, day: datetime.date) -> str:
     names = ", ".join(f'"{one.id}"' for one in published.untested())
     return (
         f'dataset = "{dataset}"\nrules = "{rules_hash(dataset)}"\ncommitted = {day.isoformat()}\n'
-        f"tests = {tests()}\nuntested = [{names}]\n"
+        f"tests = {tests(dataset)}\nuntested = [{names}]\n"
     )
 
 

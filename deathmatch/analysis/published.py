@@ -18,13 +18,14 @@ from pydantic import Field, model_validator
 
 from deathmatch.analysis.comparison import Comparison
 from deathmatch.errors import UserError
-from deathmatch.plan import schemas, validation_errors
+from deathmatch.plan import files, schemas, validation_errors
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.spec import Many, Spec
 
 FOLDER = ROOT / "data" / "published"
 CLAIMS, UNTESTED = FOLDER / "claims.toml", FOLDER / "untested.toml"
 DECIDED = FOLDER / "decided.toml"
+NEXT = FOLDER / "next.toml"
 DIFFERENCES = FOLDER / "differences.toml"
 
 FACTORS = {
@@ -227,6 +228,28 @@ def claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
 def untested(path: Path = UNTESTED) -> tuple[Untested, ...]:
     """Return the statements that no test here decides, in the file's order."""
     return _of_file(_UntestedFile, path, path.stat().st_mtime_ns).untested
+
+
+def later(kind: Literal["claim", "finding"], dataset: str, rows: list[dict]) -> list[dict]:
+    """Return the rows of a file as a dataset with frozen rules has them: what NEXT replaces.
+
+    Without those of which it says that they are not tested.
+    """
+    if dataset not in files.names("dataset") or not files.dataset(dataset).frozen_rules:
+        return rows
+    known, key = _toml(NEXT), {"claim": "id", "finding": "name"}[kind]
+    own = {row[key]: row for row in known[kind]}
+    if unknown := sorted(own.keys() - {row[key] for row in rows}):
+        where = validation_errors.at(NEXT.name, [kind])
+        raise UserError(f"there is no {kind} {unknown[0]!r}", where, "name one that there is")
+    left_out = {one["id"] for one in known["untested"]}
+    return [row | own.get(row[key], {}) for row in rows if row[key] not in left_out]
+
+
+def claims_of(dataset: str) -> tuple[Claim, ...]:
+    """Return the claims as a dataset decides them (`later`)."""
+    rows = later("claim", dataset, _toml(CLAIMS)["claim"])
+    return validation_errors.validated(_Claims, {"claim": rows}, NEXT.name).claim
 
 
 def deciders(dataset: str, path: Path = DECIDED) -> dict[str, str]:

@@ -33,7 +33,14 @@ from deathmatch.quantities.quantity import (
 # The offered rate nearest to a share of a variant's capacity may be this factor from it.
 NEAR_SHARE = 1.2
 # What a search's own rates tell; of others it records too little.
-OF_SEARCH = {"error_ratio", "reply_ratio", "reply_rate_rps", OVERLOAD, CPU_PER_REPLY.name}
+OF_SEARCH = {
+    "error_ratio",
+    "timeout_share",
+    "reply_ratio",
+    "reply_rate_rps",
+    OVERLOAD,
+    CPU_PER_REPLY.name,
+}
 # Keys of a selector that are no columns.
 OWN = ("statistic", "experiment", "relative_to", RATE, SHARE)
 Named = frozenset[tuple[str, str | int]]
@@ -378,11 +385,7 @@ def _table(
             return None
     if given is None:
         return None
-    own = tables.of_own_client(given)
-    if own.is_empty():
-        # All that the dataset has of the experiment is by another client.
-        return tables.of_any_client(given.with_columns(recorded="variant"))
-    return tables.of_any_client(given) if any_client else own
+    return tables.of_any_client(given) if any_client else tables.of_main_client(given)(given)
 
 
 def selected(

@@ -100,9 +100,8 @@ class Experiment:
 
     @cached_property
     def _of_its_client(self) -> Callable:
-        """The rows of the experiment's own load generator; of another where it measured nothing."""
-        measured = tables.of_own_client(self._of_all("trials"))
-        return tables.of_own_client if len(measured) else tables.of_any_client
+        """The rows of the load generator that shows it."""
+        return tables.of_main_client(self._of_all("trials"))
 
     def _read(self, table: str) -> pl.DataFrame:
         return self._of_its_client(self._of_all(table))

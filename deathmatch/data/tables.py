@@ -36,6 +36,7 @@ Every table begins with `server`, `variant`, `configuration`, the experiment's f
 trial's number `n`. A factor that the server does not have is null.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -256,6 +257,15 @@ def of_any_client(frame: Frame) -> Frame:
         ),
     )
     return pl.concat([own, others.join(own, on=key, how="anti", maintain_order="left")])
+
+
+def of_main_client(frame: pl.DataFrame) -> Callable[[Frame], Frame]:
+    """Return which rows show a dataset, by a table of it: `of_own_client`, or `of_any_client`.
+
+    The latter where another client measured most trials, so that no two are compared by chance.
+    """
+    trials = frame.select("server", "variant", "n").unique()
+    return of_own_client if 2 * len(of_own_client(trials)) >= len(trials) else of_any_client
 
 
 def check(frame: Frame, experiment: str, table: str, where: str) -> Frame:

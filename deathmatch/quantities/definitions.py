@@ -81,7 +81,8 @@ def _wrong_ratio(points: pl.DataFrame) -> float | None:
 
 def _timeout_share(points: pl.DataFrame) -> float | None:
     total = _errors(points, "errors_total") + _wrong(points)
-    timeouts = _errors(points, "errors_client_timeout", "errors_socket_timeout")
+    known = {"errors_client_timeout", "errors_socket_timeout"} & set(points.columns)
+    timeouts = _errors(points, *known)
     return timeouts / total if total else None
 
 
