@@ -8,8 +8,10 @@ from functools import cache
 import polars as pl
 import pytest
 
-from deathmatch.analysis import findings, judging, published, selecting
+from deathmatch.analysis import claims, findings, judging, published, selecting
 from deathmatch.analysis.findings import FAILS, HOLDS, NOT_MEASURED, OPEN
+from deathmatch.analysis.ledger import Verdict
+from deathmatch.analysis.stats import Interval
 from deathmatch.errors import UserError
 from deathmatch.paper.charts import findings as charts
 from deathmatch.quantities.quantity import RATE, REPLY
@@ -237,6 +239,17 @@ def test_a_finding_that_does_not_survive_the_family_says_so(plant):
     marked = replace(one, fragile="fragile (Holm)")
     for text in (marked.verdict, marked.values["static_cpu"], marked.values["static_cpu_number"]):
         assert "fragile (Holm)" in text
+
+
+def test_findings_and_claims_are_one_family_of_tests(plant):
+    """A verdict that stands alone may fall beside a finding that is open, which is a test, too."""
+    claim = published.claims()[0]
+    verdict = Verdict(judging.REPLICATED, Interval(3, 2.0, 1.1, 3.0), error=0.03)
+    entry = replace(claims.entry("never-measured", claim), then=verdict, now=verdict, same=True)
+    noisy = result(plant, "static_cpu", written("static_cpu", 1.6, NOISY))
+    assert noisy.standing == OPEN and noisy.is_tested and noisy.error is None
+    ((alone,), _), ((beside,), _) = claims.marked([entry]), claims.marked([entry], [noisy])
+    assert alone.now.fragile == "" and beside.now.fragile.startswith("fragile")
 
 
 def test_the_reference_decides_each_finding():

@@ -186,11 +186,6 @@ class Values:
         """The blocks that have a value."""
         return set(self.by_block)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether every value is known itself, and not only by a bound."""
-        return not self.at_least and not self.at_most
-
     def within(self, blocks: set[int]) -> "Values":
         """Return what is known of these blocks."""
         return replace(
