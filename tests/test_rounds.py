@@ -78,13 +78,6 @@ def test_a_round_of_which_a_point_is_left_out_counts_for_all():
     assert c10k.ranked(steady).equals(steady)
 
 
-def test_a_value_with_a_bound_is_not_exact():
-    values = {1: 10.0, 2: 20.0}
-    assert Values(values).is_exact
-    assert not Values(values, at_least=frozenset([1])).is_exact
-    assert not Values(values, at_most=frozenset([2])).is_exact
-
-
 def test_a_claim_has_no_false_difference(points):
     sides = [
         Values(dict(by_trial.values(points.filter(server=name), CPU_PER_REPLY, []).rows()))

@@ -93,13 +93,6 @@ def test_shares_of_trials_need_six_that_are_alike():
     assert found[3].high == 1
 
 
-def test_what_happened_on_one_side_alone_is_fishers():
-    never, always = [0] * 4, [1] * 4
-    known = trial_tests.odds_interval(always, never, 0.05)
-    assert known.low > 1 and known.high == math.inf
-    assert trial_tests.odds_interval(always[:3], never[:3], 0.05).low < 1
-
-
 def test_unpaired_sides_are_compared_by_their_own_spread():
     chance = np.random.default_rng(5)
     wrong = 0

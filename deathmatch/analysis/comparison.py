@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from deathmatch.plan.spec import Spec
 from deathmatch.quantities.definitions import QUANTITIES
-from deathmatch.quantities.quantity import Quantity
+from deathmatch.quantities.quantity import Kind, Quantity
 
 INFINITE = math.inf
 Selector = dict[str, str | int | float | dict[str, str | int]]
@@ -36,6 +36,8 @@ class Comparison(Spec):
             raise ValueError(f"{unknown[0] or 'no statistic'} is no quantity of this project")
         if self.low >= self.high:
             raise ValueError("low is not below high")
+        if self.b and self.quantity and self.quantity.kind == Kind.OUTCOME:
+            raise ValueError(f"{self.statistic} has no ratio: it says whether something happened")
         return self
 
     @property

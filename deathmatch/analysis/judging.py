@@ -68,8 +68,7 @@ class Part:
 class Judgement:
     """A verdict on a rule or on a part of one, with the interval that decides it.
 
-    `of_trials`: the interval is of a share of trials; `as_claimed`: of those in which the value is
-    as claimed.
+    `as_claimed`: the interval is of the share of trials in which the value is as claimed.
     `direction`: the verdict on the direction alone, where the rule has a size; LARGER or SMALLER
     where it holds and the size does not. `lacks`: SATURATION, CLIENT or DURATION, where that kept
     the data from deciding. `part`: the one that was judged. `spread`: the standard deviation
@@ -82,7 +81,6 @@ class Judgement:
 
     interval: Interval
     verdict: str
-    of_trials: bool = False
     as_claimed: bool = False
     direction: str | None = None
     lacks: str | None = None
@@ -187,8 +185,7 @@ def _at(part: Part, level: float) -> Judgement:
         judged = explained(judged, *part.sides)
     spread = _spread_of(part)
     away = _distance(known.estimate, part)
-    share = len(part.sides) == 1 and part.sides[0].kind == Kind.OUTCOME
-    return replace(judged, of_trials=share, spread=spread, distance=away, level=level)
+    return replace(judged, spread=spread, distance=away, level=level)
 
 
 def _judged(known: Interval, low: float, high: float) -> Judgement:
@@ -244,7 +241,7 @@ def _exact(part: Part, level: float) -> Judgement:
     bounded = any(side.at_least or side.at_most for side in part.sides)
     judged = Judgement(known, OPEN) if bounded else _judged(known, *_HALF)
     judged = explained(judged, *part.sides)
-    return replace(judged, of_trials=True, as_claimed=True, level=level)
+    return replace(judged, as_claimed=True, level=level)
 
 
 def _all_quotients(sides: Sequence[Values]) -> list[float]:
@@ -301,8 +298,6 @@ def _quotient(above: Values, below: Values, paired: bool, level: float | None) -
     """Return the interval of above / below as if all values were known."""
     if not above or not below:
         return NO_TRIAL
-    if level is not None and above.kind == below.kind == Kind.OUTCOME:
-        return trial_tests.odds_interval(above.all, below.all, level)
     sides = (above, below)
     if paired and above.blocks & below.blocks:
         interval = partial(_of_ratios, level=level)

@@ -2,14 +2,13 @@
 
 In: one value a trial, or one ratio a block. Out: an interval at a two-sided level.
 
-Trials are looked at once, after all of them, at ERROR. Three tests keep it:
+Trials are looked at once, after all of them, at ERROR. Two tests keep it:
 
 - Student's t (1908) of the mean, on a scale on which the values have no bounds (`SCALES`).
 - The exact binomial test (Clopper and Pearson 1934, Biometrika 26) of the share of trials in which
   something happened, or in which a value is as claimed (the sign test). It takes six trials or
   more. It is that of outcomes, of counts, and of values that do not differ, or lie on a bound of
   what they can be: there t has no spread to go by, or no scale.
-- Fisher's exact test (1935, The Design of Experiments) of two shares of trials.
 
 `marks` and `standing` say which results stand when many are tested together.
 
@@ -28,7 +27,6 @@ from scipy.stats import (
     ttest_1samp,
     ttest_ind,
 )
-from scipy.stats.contingency import odds_ratio
 
 from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.quantities.quantity import Kind
@@ -114,18 +112,6 @@ def share_interval(outcomes: Sequence[float], level: float) -> Interval:
     count, happened = len(outcomes), int(sum(outcomes))
     low, high = binomtest(happened, count).proportion_ci(1 - level, method="exact")
     return Interval(count, happened / count, float(low), float(high))
-
-
-def odds_interval(above: Sequence[float], below: Sequence[float], level: float) -> Interval:
-    """Return the ratio of the odds that something happens on two sides, with its exact interval.
-
-    Fisher's, conditional on how often it happened in all. `above` and `below` are 0 or 1.
-    """
-    happened = [[int(sum(side)), len(side) - int(sum(side))] for side in (above, below)]
-    known = odds_ratio(happened)
-    ends = known.confidence_interval(1 - level)
-    estimate = None if math.isnan(known.statistic) else float(known.statistic)
-    return Interval(min(len(above), len(below)), estimate, float(ends.low), float(ends.high))
 
 
 def spread(values: Sequence[float], kind: Kind = Kind.POSITIVE) -> float | None:

@@ -6,7 +6,6 @@ other are one question, and count once.
 """
 
 from collections.abc import Sequence
-from functools import cache
 from itertools import combinations
 
 import polars as pl
@@ -119,25 +118,19 @@ ROLES = ("result", "explanation", "objection", "reply")
 
 
 def opposing(claims: Sequence[Claim]) -> list[tuple[str, str]]:
-    """Return the pairs of claims on one comparison of which at most one can hold."""
+    """Return the pairs of claims on one comparison, now, of which at most one can hold."""
+    alone = [claim for claim in claims if len(claim.now) == 1]
     return [
         (first.id, second.id)
-        for first, second in combinations(claims, 2)
+        for first, second in combinations(alone, 2)
         if _compared(first) == _compared(second) and _disjoint(first.now[0], second.now[0])
     ]
 
 
-@cache
-def _opposing_of_ledger(_mtime_ns: int) -> list[tuple[str, str]]:
-    """Return the pairs of claims.toml, whose time of change says whether they are read anew."""
-    return opposing(published.claims())
-
-
 def _compared(claim: Claim) -> tuple:
-    """Return what a claim compares, without what it claims of it; of several, nothing else is."""
+    """Return what a claim compares, without what it claims of it."""
     one = claim.now[0]
-    alone = claim.id if len(claim.now) > 1 else ""
-    return alone, claim.experiment, one.statistic, one.a, one.b
+    return claim.experiment, one.statistic, one.a, one.b
 
 
 def _disjoint(first: Comparison, second: Comparison) -> bool:
@@ -153,7 +146,7 @@ def questions(entries: Sequence[Entry], age: str) -> list[tuple[Entry, Verdict]]
     if age != NOW:
         made = [one for one in made if one[1].of_the_time == (age == OF_THE_TIME)]
     by_claim = {entry.claim: (entry, verdict) for entry, verdict in made}
-    for first, second in _opposing_of_ledger(published.CLAIMS.stat().st_mtime_ns):
+    for first, second in opposing(published.claims()):
         if first in by_claim and second in by_claim:
             undecided = by_claim[first][1].verdict not in DECIDED
             second_decides = by_claim[second][1].verdict in DECIDED
