@@ -28,7 +28,9 @@ rule trial:
 rule sitting:
     input:
         lambda wildcards: trial_records(
-            INVOCATION.of_dataset(wildcards.dataset).sittings[wildcards.sitting]
+            INVOCATION.of_dataset(wildcards.dataset).sittings.get(
+                wildcards.sitting, ()
+            )
         ),
     output:
         touch(f"{JUDGED}/{{dataset}}/{{sitting}}"),

@@ -52,17 +52,18 @@ class Choice:
 
     def trials(self, dataset: str) -> list[Trial]:
         """Return the dataset's trials of this choice; UserError if there is none."""
-        chosen, spec = (
-            matrix.trials(dataset, _list(self.servers), _list(self.experiments)),
-            files.dataset(dataset),
-        )
-        if self.sittings is not None:
-            known = [sitting.name for sitting in spec.sittings]
-            for name in self.sittings:
-                if name not in known:
-                    what = f"dataset {dataset!r} has no sitting {name!r}"
-                    raise UserError(what, "key sitting", suggestions(name, known) if known else "")
-            chosen = [t for t in chosen if spec.sitting_of(t.experiment.name, t.n) in self.sittings]
+        spec = files.dataset(dataset)
+        known = [sitting.name for sitting in spec.sittings]
+        for name in self.sittings or ():
+            if name not in known:
+                what = f"dataset {dataset!r} has no sitting {name!r}"
+                raise UserError(what, "key sitting", suggestions(name, known) if known else "")
+        chosen = [
+            trial
+            for trial in matrix.trials(dataset, _list(self.servers), _list(self.experiments))
+            if self.sittings is None
+            or spec.sitting_of(trial.experiment.name, trial.n) in self.sittings
+        ]
         if not chosen:
             held = ", ".join(sorted(files.dataset(dataset).experiments)) or "none"
             why = "".join(f"\n    {each}" for each in self.left_out(dataset, []))

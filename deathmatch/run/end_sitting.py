@@ -29,22 +29,25 @@ def main(given: argparse.Namespace) -> int:
     aside.
     """
     dataset, name = given.dataset, given.sitting
-    held, again = Inventory(dataset, Choice(sittings=(name,))), "snakemake --config dataset="
-    again = as_typed(f"{again}{dataset} sitting={name}")
+    held = Inventory(dataset, Choice(sittings=(name,)))
+    again = as_typed(f"snakemake --config dataset={dataset} sitting={name}")
     if held.missing:
         what = f"{len(held.missing)} of the {len(held.chosen)} trials of {name} are missing"
-        raise UserError(what, f"data/{dataset}", f"measure them: {again}")
+        if name in sittings.accepted(dataset):
+            again = as_typed(f"deathmatch unpack {dataset}")
+        raise UserError(what, f"data/{dataset}", f"get them first: {again}")
     before = sittings.latest(dataset).get(name)
     attempt = _attempt(dataset, name, list(held.measured.values()), given.refuse, before)
-    print(f"{name}: {attempt}; {_numbers(attempt)}", file=sys.stderr)
     # A run in a clone that has no file of it in build/ asks again.
-    if not before or before.began != attempt.began or given.refuse:
-        _keep(held, attempt)
+    judged = before and not before.refused and before.began == attempt.began
+    if judged and not given.refuse:
+        print(f"{name}: {before}", file=sys.stderr)
+        return 0
+    print(f"{name}: {attempt}; {_numbers(attempt)}", file=sys.stderr)
+    _keep(held, attempt)
     if attempt.refused:
-        where = f"data/{dataset}/{sittings.NAME}"
-        raise UserError(
-            f"{name} is {attempt}", where, f"its trials are set aside; repeat it: {again}"
-        )
+        what, where = f"{name} is {attempt}", f"data/{dataset}/{sittings.NAME}"
+        raise UserError(what, where, f"its trials are set aside; repeat it: {again}")
     return 0
 
 
@@ -65,14 +68,11 @@ def _keep(held: Inventory, attempt: Attempt) -> None:
     sittings.add(dataset, attempt)
     for trial in trials if attempt.refused else ():
         shutil.rmtree(trial.path)
-    spec, accepted = files.dataset(dataset), sittings.accepted(dataset)
-    kept = [
-        one.name
-        for one in spec.sittings
-        if (one.experiment, one.name in accepted) == (experiment, True)
-    ]
+    accepted = sittings.accepted(dataset)
+    own = (one.name for one in files.dataset(dataset).sittings if one.experiment == experiment)
+    kept = tuple(name for name in own if name in accepted)
     if kept:
-        archive.pack(dataset, Choice(sittings=tuple(kept)), so_far=True)
+        archive.pack(dataset, Choice(sittings=kept), so_far=True)
     else:
         (folder / archive.NAME).unlink(missing_ok=True)
     if attempt.refused and not (kept and tidy.written(dataset, folder)):

@@ -148,7 +148,7 @@ class Invocation:
             snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:
             print(study.listing())
-        if self.workflow.dryrun and files.dataset(study.dataset).sittings:
+        if self.workflow.dryrun and files.dataset(study.dataset).sittings and not study.frozen:
             print(sittings.table(study.dataset))
         said = [study.summary(), *study.builds_line(), *study.changed_lines(), *study.left_out()]
         print(*said, sep="\n", file=sys.stderr)

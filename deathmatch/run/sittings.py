@@ -51,8 +51,7 @@ class Planned:
 
 def planned(dataset: str) -> list[Planned]:
     """Return the sittings of a dataset in their order."""
-    spec, found = files.dataset(dataset), []
-    every = matrix.trials(dataset) if spec.sittings else []
+    spec, every, found = files.dataset(dataset), matrix.trials(dataset), []
     for sitting in spec.sittings:
         own = tuple(t for t in every if spec.sitting_of(t.experiment.name, t.n) == sitting.name)
         each_bytes = table_files.bytes_per_trial(sitting.experiment)
@@ -79,6 +78,9 @@ def check(dataset: str, chosen: Choice, due: Collection[Trial], only_paper: bool
     That is a paper of a part of all sittings, a sitting that is measured already, and one of an
     experiment whose earlier trials are not here: its tables and archive would lack them.
     """
+    spec, latest = files.dataset(dataset), sittings.latest(dataset)
+    if spec.frozen or not spec.sittings:
+        return
     for place, one in enumerate(planned(dataset)):
         if one.hours > MOST_H:
             what = f"the sitting {one.sitting.name} takes about {one.hours:.1f} h with builds, "
@@ -87,7 +89,6 @@ def check(dataset: str, chosen: Choice, due: Collection[Trial], only_paper: bool
             raise files.mistake("dataset", dataset, ["sittings", place], what, remedy)
     if only_paper:
         return sittings.check_complete(dataset)
-    spec, latest = files.dataset(dataset), sittings.latest(dataset)
     accepted = sittings.accepted(dataset)
     if not due and (known := accepted.intersection(chosen.sittings or ())):
         what = "; ".join(f"the sitting {name} is {latest[name]}" for name in sorted(known))

@@ -148,7 +148,7 @@ class Study:
         tabled = {path.parent.name for path in self.folder.glob("*/points.parquet")}
         if self.frozen:
             return sorted(tabled)
-        if not self.only_paper and not files.dataset(self.dataset).sittings:
+        if not self.only_paper and (self.lacking or not files.dataset(self.dataset).sittings):
             return self.tidied
         return sorted({*self.tidied, *tabled.intersection(self.choice.experiments or tabled)})
 
