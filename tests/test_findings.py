@@ -239,6 +239,7 @@ def test_a_finding_that_does_not_survive_the_family_says_so(plant):
     marked = replace(one, fragile="fragile (Holm)")
     for text in (marked.verdict, marked.values["static_cpu"], marked.values["static_cpu_number"]):
         assert "fragile (Holm)" in text
+    assert findings.headline([one, marked]) == "Two findings: two hold (one fragile)"
 
 
 def test_findings_and_claims_are_one_family_of_tests(plant):

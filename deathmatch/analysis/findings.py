@@ -231,13 +231,15 @@ def evaluate(dataset: str) -> list[Result]:
 
 
 def headline(results: Sequence[Result]) -> str:
-    """Return "Nine findings: seven hold, one does not, one could not be told"."""
+    """Return "Nine findings: seven hold (two fragile), one does not, one could not be told"."""
     words = {HOLDS: ("holds", "hold"), FAILS: ("does not", "do not"),
              OPEN: ("could not be told",) * 2, NOT_MEASURED: ("was not measured",
                                                               "were not measured")}  # fmt: skip
     counts = {standing: sum(one.standing == standing for one in results) for standing in STANDINGS}
+    weak = sum(one.standing == HOLDS and one.fragile != "" for one in results)
     parts = [
         f"{_WORDS[count]} {words[standing][count > 1]}"
+        + (f" ({_WORDS[weak]} fragile)" if weak and standing == HOLDS else "")
         for standing, count in counts.items()
         if count
     ]

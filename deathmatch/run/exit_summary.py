@@ -156,11 +156,11 @@ def _findings(study: Study) -> list[str]:
     """
     if study.whole or study.lacking or not Path(study.paper[0]).exists():
         return []
-    from deathmatch.analysis import findings
+    from deathmatch.analysis import claims, findings
 
-    results = findings.evaluate(study.dataset)
+    results = claims.findings_of(study.dataset)
     shown = [one for one in results if one.standing != findings.NOT_MEASURED]
-    lines = [f"  {one.sentence}: {one.number}; {one.verdict}" for one in shown]
+    lines = [f"  {one.finding.sentence}: {one.number}; {one.verdict}" for one in shown]
     return [*lines, f"{findings.headline(results)}."] if shown else []
 
 
