@@ -391,4 +391,4 @@ def test_placeholder_that_only_a_trial_would_miss(tree: Tree):
     )
     done = tree.run("python", "-c", script).failed()
     assert "servers/null/server.toml: cannot fill the placeholders" in done.text
-    assert "placeholders here: {build}, {folder}, {host}" in done.text
+    assert "placeholders here: {build}, {folder}, {system}, {host}" in done.text
