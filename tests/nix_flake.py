@@ -143,7 +143,7 @@ def start(home: Path) -> Nix:
 def of_the_paper() -> list[str]:
     """Return the datasets whose data the committed paper is made from."""
     spec = files.dataset("reference")
-    return ["reference", *spec.also, *spec.decided_by]
+    return ["reference", *dict.fromkeys((*spec.also, *spec.decided_by))]
 
 
 def copy_flake(to: Path) -> Path:
