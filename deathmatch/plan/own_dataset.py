@@ -58,7 +58,9 @@ def check_name(name: str, replaced: str = "") -> None:
 
 def write(name: str, content: str) -> None:
     """Write the file of a dataset."""
-    paths.path_of("dataset", name).write_text(content)
+    file = paths.path_of("dataset", name)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(content)
 
 
 def text(head: Keys, experiments: Mapping[str, tuple[Keys, Sequence[Keys]]]) -> str:

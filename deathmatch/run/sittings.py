@@ -45,7 +45,7 @@ class Planned:
         return (
             self.sitting.name, self.sitting.experiment, rounds,
             str(len(self.trials)), f"{self.hours:.1f}",
-            "?" if self.megabytes is None else f"{self.megabytes:.0f}", str(attempt or state),
+            "?" if self.megabytes is None else f"{self.megabytes:.1f}", str(attempt or state),
         )  # fmt: skip
 
 
