@@ -15,10 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import hypothesis
 import psutil
 import pytest
 from side_by_side import (  # noqa: F401
@@ -30,9 +33,12 @@ from side_by_side import (  # noqa: F401
 from deathmatch.agent.keeper import Settings
 from deathmatch.data import table_files
 from deathmatch.hosts import opening
+from deathmatch.plan import files
 
 ROOT = Path(__file__).resolve().parent.parent
 BROKEN = ROOT / "tests" / "servers" / "broken.py"
+# The small dataset that tests of code read: see cut_miniature.py.
+MINIATURE = ROOT / "tests" / "data" / "miniature"
 SANDBOXED = """import os, sys
 from deathmatch.hosts import sandbox
 sys.exit(sandbox.call(lambda: os.execvp(sys.argv[1], sys.argv[1:])))"""
@@ -40,6 +46,9 @@ AS_ROOT = os.geteuid() == 0
 # Tests run side by side: nobody waits for a quiet machine.
 os.environ["DEATHMATCH_WAIT_S"] = "0"
 STARTED: list[subprocess.Popen] = []
+# Nor is an example of hypothesis late because others work.
+hypothesis.settings.register_profile("any load", deadline=None)
+hypothesis.settings.load_profile("any load")
 # What prints nothing, or is not there, for so long hangs: no bound for what is slow.
 HUNG_S = 300
 
@@ -50,6 +59,26 @@ def here(tmp_path_factory):
     settings = Settings(str(tmp_path_factory.mktemp("agent")), HUNG_S, lock=False)
     with opening.through("here", [], settings) as host:
         yield host
+
+
+@pytest.fixture(scope="session")
+def miniature() -> Iterator[str]:
+    """The name by which this process finds MINIATURE, as it finds a dataset of data/."""
+    name, table_path, spec_path = MINIATURE.name, table_files.path_of, files.path_of
+
+    def path_of(dataset: str, experiment: str, table: str) -> Path:
+        if dataset == name:
+            return MINIATURE / experiment / f"{table}.parquet"
+        return table_path(dataset, experiment, table)
+
+    def spec_of(kind: str, asked: str, root: Path = ROOT) -> Path:
+        own = (kind, asked, root) == ("dataset", name, ROOT)
+        return MINIATURE.with_suffix(".toml") if own else spec_path(kind, asked, root)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_files, "path_of", path_of)
+        patch.setattr(files, "path_of", spec_of)
+        yield name
 
 
 def bench(name: str) -> ModuleType:
@@ -196,6 +225,13 @@ class Tree:
             "return False",
         )
 
+    def miniature(self, name: str = MINIATURE.name, experiments: Iterable[str] = ("*",)) -> None:
+        """Plant MINIATURE, or some experiments of it, as a dataset that was measured."""
+        for experiment in experiments:
+            for folder in MINIATURE.glob(experiment):
+                shutil.copytree(folder, self.path / "data" / name / folder.name)
+        shutil.copy(MINIATURE.with_suffix(".toml"), self.path / f"config/datasets/{name}.toml")
+
     def trials(self, dataset: str) -> dict[tuple[str, int], Path]:
         """Return {(server, n): folder} of a dataset that has one variant of each server."""
         script = (
@@ -330,6 +366,57 @@ def patient(page):
     """Return the browser's page, which now waits for what comes late on a busy machine."""
     page.set_default_timeout(HUNG_S * 1000)
     return page
+
+
+@dataclass
+class Made:
+    """What is made once for many tests; if that fails, one of them does, and others are skipped."""
+
+    what: str
+    value: Any = None
+    failure: str = ""
+    told: bool = False
+
+    @classmethod
+    def by(cls, what: str, make: Callable[[], Any]) -> "Made":
+        try:
+            return cls(what, make())
+        except (Exception, pytest.fail.Exception) as error:
+            return cls(what, failure=f"{what} was not made: {error}")
+
+    def get(self) -> Any:
+        if self.failure and self.told:
+            pytest.skip(f"{self.what} was not made: another test says why")
+        self.told = True
+        if self.failure:
+            pytest.fail(self.failure)
+        return self.value
+
+
+# Some experiments, of which a dataset has a report.
+PART = ("backlog", "c10k", "dynamic", "overhead", "storage")
+
+
+@pytest.fixture(scope="session")
+def _written(tmp_path_factory, network) -> Made:
+    def write() -> Path:
+        tree = Tree(copy_tree(tmp_path_factory.mktemp("written") / "tree"), network)
+        tree.miniature()
+        tree.miniature("part", PART)
+        for dataset in (MINIATURE.name, "part"):
+            tree.snakemake(dataset=dataset).succeeded()
+        return tree.path
+
+    return Made.by("the paper of the miniature", write)
+
+
+@pytest.fixture
+def written(_written) -> Path:
+    """A copy of the project with the paper and the explorer of MINIATURE, and the report of `part`.
+
+    Who uses it is in one worker: side_by_side.py.
+    """
+    return _written.get()
 
 
 @contextlib.contextmanager

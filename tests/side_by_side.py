@@ -31,12 +31,18 @@ The first is one unit. While a worker runs it, the other one runs all tests of w
 for the same build.
 """
 
+ONCE = {"_written", "compiled"}
+"""What takes minutes and is made once for all files: who uses it is one unit."""
+
 QUICK = [
-    "test_absence.py", "test_checks.py", "test_claim_rows.py",
-    "test_histogram.py", "test_matrix.py", "test_paired.py", "test_queue_model.py",
-    "test_stats.py", "test_style.py", "test_verdicts.py", "test_views.py",
+    "test_analysis.py", "test_checks.py", "test_claim_rows.py", "test_damaged.py", "test_diag.py",
+    "test_findings.py", "test_good_answers.py", "test_histogram.py", "test_laws.py",
+    "test_limits.py", "test_paired.py", "test_plateaus.py", "test_planted_ledgers.py",
+    "test_prose.py", "test_quantities.py", "test_queue_model.py", "test_rounds.py",
+    "test_stats.py", "test_steadiness.py", "test_style.py", "test_tally.py",
+    "test_varied_values.py", "test_views.py",
 ]  # fmt: skip
-"""The files that take less than a minute together: `./shell pytest -m quick`."""
+"""Whose tests, but for those that are alone, take less than a minute together: -m quick."""
 
 
 @contextlib.contextmanager
@@ -69,12 +75,12 @@ def joined(needs: list[set]) -> list[int]:
 
 
 def _shared(item: pytest.Item) -> set[tuple]:
-    """Return the fixtures, with file and parameter, that others of its file may share."""
+    """Return the fixtures, with file and parameter, that others of its file may share, or any."""
     parameters = getattr(getattr(item, "callspec", None), "indices", {})
     return {
-        (item.path, name, parameters.get(name))
+        (name not in ONCE and item.path, name, parameters.get(name))
         for name, made in item._fixtureinfo.name2fixturedefs.items()
-        if made[-1].scope in ("module", "class", "package")
+        if name in ONCE or made[-1].scope in ("module", "class", "package")
     }
 
 
@@ -102,7 +108,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {}
     for place, (item, unit) in enumerate(zip(items, units)):
         item.add_marker(pytest.mark.xdist_group(f"unit-{unit}"))
-        if item.path.name in QUICK:
+        if item.path.name in QUICK and not alone[item]:
             item.add_marker(pytest.mark.quick)
         rank = LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
         places[item] = (turns.index(kinds[unit]), rank, unit, not alone[item], place)

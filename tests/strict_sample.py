@@ -1,4 +1,4 @@
-"""Small datasets taken out of data/reference, which strict rules can be asked about.
+"""Small datasets taken out of the miniature, which strict rules can be asked about.
 
 Their specification is brought to today's plan, so that a server may change after the measurement,
 and they get what a virtual machine cannot say of its processor, so that every rule is asked.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from conftest import ROOT
+from conftest import MINIATURE
 
 from deathmatch.data import archive, inventory, records, tidy
 from deathmatch.data.check import Report, asked
@@ -21,7 +21,6 @@ from deathmatch.plan import files, matrix
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.trial import Trial
 
-REFERENCE = ROOT / "data" / "reference"
 HOSTS = {
     name: {"processor": {"governors": ["performance"], "turbo": True, "smt_active": False}}
     for name in ("server", "client")
@@ -30,13 +29,13 @@ HOSTS = {
 
 @cache
 def planned() -> dict[str, Trial]:
-    """Return the trials that data/reference plans, by folder."""
-    return {str(trial.path): trial for trial in matrix.trials("reference")}
+    """Return the trials that the miniature plans, by folder."""
+    return {str(trial.path): trial for trial in matrix.trials(MINIATURE.name)}
 
 
 def unpack(experiment: str, wanted: Callable[[str], bool], to: Path) -> None:
     """Unpack those trials' raw logs of an experiment whose path `wanted` takes."""
-    with tarfile.open(REFERENCE / experiment / archive.NAME) as members:
+    with tarfile.open(MINIATURE / experiment / archive.NAME) as members:
         for member in members:
             server, variant, *rest = Path(member.name).parts
             name = "/".join([server, variant, *rest])
@@ -48,7 +47,7 @@ def unpack(experiment: str, wanted: Callable[[str], bool], to: Path) -> None:
 
 @dataclass
 class Sample:
-    """A dataset called "reference", of one experiment, in a folder of its own."""
+    """A dataset called as the miniature, of one experiment, in a folder of its own."""
 
     folder: Path
     experiment: str
@@ -68,7 +67,7 @@ class Sample:
     def tidy(self) -> None:
         """Make the tables of what the raw logs say by now."""
         made = tidy.frames(self.experiment, self.files)
-        for table in files.dataset("reference").tables(self.experiment):
+        for table in files.dataset(MINIATURE.name).tables(self.experiment):
             made[table].write_parquet(self.table(table))
 
     def record(self, change: Callable[[dict], object], folder: Path | None = None) -> None:
@@ -82,7 +81,7 @@ class Sample:
         """Bring its specification to today's plan; its hosts tell all of their processors."""
         for file in self.files:
             record = records.read(file)
-            where = str(Path("data/reference") / file.parent.relative_to(self.folder))
+            where = str(Path("data", MINIATURE.name) / file.parent.relative_to(self.folder))
             record["spec"] = json.loads(json.dumps(planned()[where].spec()))
             file.write_text(json.dumps(record | {"hosts": HOSTS}))
 
@@ -93,13 +92,13 @@ class Sample:
     def report(self, dataset: Dataset | None = None) -> Report:
         """Return what all rules say of it: of a dataset that is not frozen, and waives nothing."""
         variants = {
-            str(Path("data/reference") / file.parent.parent.relative_to(self.folder))
+            str(Path("data", MINIATURE.name) / file.parent.parent.relative_to(self.folder))
             for file in self.files
         }
         plan = [
             trial for where, trial in planned().items() if where.rpartition("/")[0] in variants
         ]  # fmt: skip
-        dataset = dataset or files.dataset("reference").model_copy(
+        dataset = dataset or files.dataset(MINIATURE.name).model_copy(
             update={"frozen": False, "waives": {}}
         )
         with gathered(self.folder, dataset, plan, plan) as evidence:

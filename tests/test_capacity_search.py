@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import Tree
+from conftest import MINIATURE, Tree
 from planted import ASKED, KINDS, Planted, planted, searched
 from strict_sample import Sample, broken, unpack
 
@@ -223,9 +223,9 @@ STATIC = "null/backlog=128,schedulers=one/1"
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory) -> Sample:
-    """A trial of the reference dataset that also searched, of a simulated server of 800 req/s."""
-    folder = tmp_path_factory.mktemp("searched") / "reference"
+def sample(tmp_path_factory, miniature) -> Sample:
+    """A trial of the miniature that also searched, of a simulated server of 800 req/s."""
+    folder = tmp_path_factory.mktemp("searched") / MINIATURE.name
     unpack("static", lambda name: name.startswith("null/") and "/1/" in name, folder)
     made = Sample(folder, "static")
     made.today()
@@ -287,9 +287,9 @@ def test_what_a_reply_costs_at_shares_of_the_capacity(sample):
     ],
 )
 def test_a_search_is_replayed_by_the_strict_check(sample, tmp_path, change, check, seen):
-    sound = sample.copy(tmp_path / "sound" / "reference")
+    sound = sample.copy(tmp_path / "sound" / MINIATURE.name)
     sound.tidy()
-    copy = sample.copy(tmp_path / "copy" / "reference")
+    copy = sample.copy(tmp_path / "copy" / MINIATURE.name)
     if change:
         copy.record(change)
     copy.tidy()
@@ -300,9 +300,9 @@ def test_a_search_is_replayed_by_the_strict_check(sample, tmp_path, change, chec
 
 def test_probes_are_compared_with_their_logs(sample, tmp_path):
     """An experiment that asks for a search has a table more, made again from the raw logs."""
-    copy = sample.copy(tmp_path / "copy" / "reference")
+    copy = sample.copy(tmp_path / "copy" / MINIATURE.name)
     copy.tidy()
-    dataset = files.dataset("reference")
+    dataset = files.dataset(MINIATURE.name)
     plan = dataset.experiments["static"].model_copy(
         update={"search": files.dataset("full").experiments["static"].search}
     )
@@ -324,11 +324,6 @@ def test_probes_are_compared_with_their_logs(sample, tmp_path):
     frame.write_parquet(copy.table("probes"))
     (copy.trial / "probe-04.txt").unlink()
     assert "probe-04.txt: gone" in " ".join(broken(copy.report(asks))["DM-WHOLE"])
-
-
-def test_the_reference_dataset_has_no_probes():
-    dataset = files.dataset("reference")
-    assert all("probes" not in dataset.tables(name) for name in dataset.experiments)
 
 
 def ended(rates: list[float | None], outcome: str = search.FOUND) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""The explorer in a browser, of datasets cut from the committed one and of one without a point."""
+"""The explorer in a browser, of parts of the miniature and of a dataset without a point."""
 
 import csv
 import importlib
@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
-from conftest import ROOT, Tree, copy_tree, patient
+from conftest import MINIATURE, ROOT, Tree, copy_tree, patient
 from playwright.sync_api import Page
 
 from deathmatch.analysis import reply_rates, stats, views
@@ -50,15 +50,19 @@ HOSTILE = (
 SORRY = "status 200, content: <b>Sorry, busy!</b>"
 
 
+def read(experiment: str, table: str) -> pl.DataFrame:
+    return tables.read(MINIATURE.name, experiment, table)
+
+
 def plant(
     tree: Tree, name: str, experiments: list[str], rounds: int, change=lambda frame, table: frame
 ) -> None:
-    """Write a dataset: some servers of some experiments of the committed one."""
+    """Write a dataset: some servers of some experiments of the miniature."""
     for experiment in experiments:
         folder = tree.path / "data" / name / experiment
         folder.mkdir(parents=True)
         for table in TABLES:
-            frame = tables.read("reference", experiment, table)
+            frame = read(experiment, table)
             frame = frame.filter(pl.col("server").is_in(SERVERS), pl.col("n") <= rounds)
             tables.write(change(frame, table), experiment, table, folder)
 
@@ -89,7 +93,7 @@ def nothing(frame: pl.DataFrame, table: str) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, network) -> Path:
+def made(tmp_path_factory, network, miniature) -> Path:
     """The folder with three explorers: of a dataset and one that decides for it, of nothing
     measured, of releases.
 
@@ -98,8 +102,8 @@ def made(tmp_path_factory, network) -> Path:
     tree = Tree(copy_tree(tmp_path_factory.mktemp("explorer") / "tree"), network)
     plant(tree, "small", EXPERIMENTS, ROUNDS)
     for experiment in EXPERIMENTS:
-        packed = Path("data", "reference", experiment, archive.NAME)
-        shutil.copy(ROOT / packed, tree.path / "data" / "small" / experiment)
+        packed = next(MINIATURE.glob(f"*/{archive.NAME}"))
+        shutil.copy(packed, tree.path / "data" / "small" / experiment)
     plant(tree, "others", EXPERIMENTS[:1], 2, hostile)
     plant(tree, "nothing", EXPERIMENTS[:1], 1, nothing)
     others = FILE.format(name="others")
@@ -182,7 +186,7 @@ def test_the_table_sorts_by_key_and_click_and_keeps_the_order_in_the_address(pag
         page,
         "#/variants?experiment=backlog&dataset=small&columns=server,variant,reply_rate_overload_rps",
     )
-    trials = tables.read("reference", "backlog", "trials")
+    trials = read("backlog", "trials")
     known = trials.filter(pl.col("server").is_in(SERVERS)).select("server", "variant").n_unique()
     assert count(page) == f"{known} of {len(rows_of(made)['variants']['rows'])} variants"
     heading = page.locator("table.grid th", has_text="reply rate in overload")
@@ -221,7 +225,7 @@ def test_wrong_answers_stand_first_and_in_red_with_one_of_them(page):
     go(page, "#/variants?experiment=backlog&dataset=others&instruments=all")
     heads = page.locator("table.grid thead th").all_inner_texts()
     assert {*heads[: heads.index("Wrong answers under load")]} == {"Server", "Variant"}
-    points = tables.read("reference", "backlog", "points").filter(
+    points = read("backlog", "points").filter(
         pl.col("server") == "yucan", pl.col("n") <= 2, pl.col("replies") > 0
     )
     title = files.server("yucan").title
@@ -278,7 +282,7 @@ def test_the_csv_has_what_the_tables_say(page):
     go(page, "#/variants?experiment=backlog&dataset=small&q=yucan")
     rows = saved(page, "Save as CSV")
     assert {row["server"] for row in rows} == {"yucan"}
-    seen = views.Experiment("reference", "backlog")
+    seen = views.Experiment(MINIATURE.name, "backlog")
     points = seen.valid_points.filter(pl.col("server") == "yucan", pl.col("n") <= ROUNDS)
     for row in rows:
         mine = points.filter(pl.col("variant") == row["variant"])
@@ -356,7 +360,7 @@ def test_a_claim_opens_to_its_rule_and_its_evidence(page):
 def test_the_page_tells_machine_citation_and_how_to_add_a_server(page):
     go(page, "#/about")
     text = page.locator("main").inner_text()
-    trials = tables.read("reference", "backlog", "trials")
+    trials = read("backlog", "trials")
     assert trials["cpu"].drop_nulls()[0] in text and trials["kernel"].drop_nulls()[0] in text
     assert f"Version {paths.version()} of Deathmatch made this" in text
     assert f"dataset small. Version {paths.version()}. " in text

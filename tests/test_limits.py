@@ -1,4 +1,4 @@
-"""Whose limit a point shows: planted truths, and what the committed reference comes to."""
+"""Whose limit a point shows: planted truths, and what they come to in the miniature."""
 
 import polars as pl
 import pytest
@@ -166,9 +166,9 @@ def test_the_best_variant_of_the_null_server_is_the_ceiling():
     assert set(marked.filter(server="mine", variant="v")["limit"]) == {"none", "server"}
 
 
-def test_points_at_the_testbed_s_limit_are_in_no_verdict_and_drawn_hollow():
-    """On the committed reference: httperf at 24,000 connections a second reads late."""
-    single = views.Experiment("reference", "single-thread")
+def test_points_at_the_testbed_s_limit_are_in_no_verdict_and_drawn_hollow(miniature):
+    """In the miniature, httperf at 24,000 connections a second reads late."""
+    single = views.Experiment(miniature, "single-thread")
     limited = single.limited_points
     assert set(limited[RATE]) == {24000} and "null" in set(limited["server"])
     key = [*KEY, RATE]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import HUNG_S, ROOT, Tree, bench
+from conftest import HUNG_S, MINIATURE, ROOT, Tree, bench
 from planted import ASKED, Planted, searched
 
 from deathmatch.analysis import selecting
@@ -87,7 +87,7 @@ def searched_trials(found_rps: float, answered: float | None) -> dict:
     Of an overload of 1.5 times the capacity they answered that share of the capacity; None: they
     had no overload.
     """
-    points = tables.read("reference", "single-thread", "points").filter(
+    points = tables.read(MINIATURE.name, "single-thread", "points").filter(
         pl.col("server") == "null", pl.col(RATE) <= 10_000
     )
     keys = points.select(*tables.keys("single-thread")).unique(maintain_order=True)
@@ -102,17 +102,17 @@ def searched_trials(found_rps: float, answered: float | None) -> dict:
     }  # fmt: skip
     rows = [key | offered for key in named.to_dicts()]
     made = pl.DataFrame(rows, schema=tables.columns("single-thread", "probes"), orient="row")
-    names = ("reference", "single-thread")
+    names = (MINIATURE.name, "single-thread")
     return {(*names, "points"): points, (*names, "probes"): made}
 
 
 @pytest.mark.parametrize("answered", [None, 0.8, 1.5])
-def test_a_claim_takes_what_the_search_showed(answered):
+def test_a_claim_takes_what_the_search_showed(answered, miniature):
     """The capacity, what a reply costs at a share of it, and what a multiple of it came to."""
 
     def values(statistic: str, **more: float) -> Values:
         rule = {"server": "null", "statistic": statistic} | more
-        return selecting.values("reference", "single-thread", rule)
+        return selecting.values(MINIATURE.name, "single-thread", rule)
 
     with selecting.instead(searched_trials(30_000, answered)):
         assert values("capacity_rps").all == [30_000] * 3

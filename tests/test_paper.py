@@ -1,4 +1,7 @@
-"""The paper, end to end: papermill, pandoc, typst and chromium on a notebook of made-up data."""
+"""The paper, end to end: papermill, pandoc, typst and chromium on a notebook of made-up data.
+
+What holds for every paper is asked of that of the miniature, whose report of a part is here too.
+"""
 
 import importlib
 import itertools
@@ -13,7 +16,7 @@ import altair as alt
 import nbformat
 import polars as pl
 import pytest
-from conftest import patient
+from conftest import MINIATURE, patient
 
 from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
@@ -57,11 +60,16 @@ def built(tmp_path_factory) -> Path:
 COMMITTED = ROOT / "paper" / "reference"
 
 
-# What holds for the sample holds for the paper that git keeps.
 # The committed one takes minutes; .ci/run has it.
+@pytest.fixture(params=[MINIATURE.name, pytest.param("reference", marks=pytest.mark.once)])
+def whole(request, written) -> Path:
+    return COMMITTED if request.param == "reference" else written / "paper" / MINIATURE.name
+
+
+# axe asks each element: minutes for a whole paper.
 @pytest.fixture(params=["sample", pytest.param("reference", marks=pytest.mark.once)])
-def whole(request, built) -> Path:
-    return built if request.param == "sample" else COMMITTED
+def asked(request, built) -> Path:
+    return COMMITTED if request.param == "reference" else built
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +98,9 @@ def visit(browser, built: Path, **options):
 # The report ----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def report(tmp_path_factory) -> Path:
-    """The report on a committed dataset that has some of the study."""
-    out, dataset = tmp_path_factory.mktemp("report"), "epyc-25-17"
-    executed = out / "00-findings.ipynb"
-    source = ROOT / "notebooks" / "00-findings.md"
-    notebook.run(source, executed, {"dataset": dataset}, out / "figures")
-    build.build([executed], dataset, out, out / "figures")
-    return out
+@pytest.fixture
+def report(written) -> Path:
+    return written / "paper" / "part"
 
 
 def test_a_report_has_six_pages_and_says_nothing_empty(report):
@@ -171,12 +173,12 @@ def test_html_draws_every_chart_without_a_request_or_an_error(looked_at, whole, 
 
 
 @pytest.mark.parametrize("width, scheme", SCREENS)
-def test_html_is_accessible(looked_at, whole, width, scheme):
+def test_html_is_accessible(looked_at, asked, width, scheme):
     """axe-core: contrast, alt texts, order of headings, language, names of links and tables."""
     if os.environ["DEATHMATCH_TOOLCHAIN"].startswith("nix"):
         pytest.skip("nixpkgs has no package of axe-playwright-python: run it on Debian")
     axe = importlib.import_module("axe_playwright_python.sync_playwright")
-    page, _ = looked_at(whole, width, scheme)
+    page, _ = looked_at(asked, width, scheme)
     rules = ASKED[width, scheme]
     # What passes is told by one place for each rule: to name all of them took five of six minutes.
     options = {"resultTypes": ["violations"]}
@@ -318,7 +320,7 @@ ON_SCREEN = """label => {
 }"""
 
 
-def test_html_links_open_the_chapter_they_lead_into(browser, built, whole):
+def test_html_links_open_the_chapter_they_lead_into(browser, whole):
     address = (whole / "deathmatch.html").as_uri()
     page = patient(browser.new_page(viewport={"width": 1400, "height": 900}))
     page.goto(address)
@@ -334,10 +336,14 @@ def test_html_links_open_the_chapter_they_lead_into(browser, built, whole):
         page.evaluate("label => { location.hash = label }", label)
         page.locator(f"#{label}").wait_for(state="visible")
         page.wait_for_function(ON_SCREEN, arg=label)
-    if whole == built:
-        page.evaluate("document.querySelector('details.chapter').open = false")
-        page.locator("a[href='#sec-mechanism']").first.click()
-        page.locator("#sec-mechanism").wait_for(state="visible")
+
+
+def test_html_link_opens_a_chapter_that_was_folded(browser, built):
+    page = patient(browser.new_page())
+    page.goto((built / "deathmatch.html").as_uri())
+    page.evaluate("document.querySelector('details.chapter').open = false")
+    page.locator("a[href='#sec-mechanism']").first.click()
+    page.locator("#sec-mechanism").wait_for(state="visible")
 
 
 def test_html_without_javascript_still_shows_pictures(browser, built):

@@ -337,7 +337,7 @@ def test_the_end_of_a_run_says_what_is_next(run, tmp_path):
 
 @pytest.mark.parametrize("limited", [False, True])
 def test_the_end_of_a_run_has_each_named_server_with_its_number_or_the_reason(
-    run, tmp_path, monkeypatch, limited
+    run, tmp_path, monkeypatch, miniature, limited
 ):
     run, _ = run
     for trial in run.study.trials:
@@ -345,7 +345,7 @@ def test_the_end_of_a_run_has_each_named_server_with_its_number_or_the_reason(
     run.records |= progress.measured(run.study.trials, "netns")
     run.standing = progress.standing(run.study.trials, run.records)
     for table in ("trials", "points"):
-        frame = tables.read("reference", "backlog", table).filter(server="null")
+        frame = tables.read(miniature, "backlog", table).filter(server="null")
         if table == "points" and limited:
             frame = frame.with_columns(client_limited=pl.lit(True), limit=pl.lit("client"))
         tables.write(frame, "backlog", table, tmp_path / "data/full/backlog")

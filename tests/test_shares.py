@@ -1,7 +1,7 @@
-"""`bench/shares.py`: what a run's time went into, from planted records and the committed ones."""
+"""`bench/shares.py`: what a run's time went into, from planted records and real ones."""
 
 import pytest
-from conftest import ROOT, bench
+from conftest import MINIATURE, bench
 
 from deathmatch.run import state
 from deathmatch.run.state import JobTime
@@ -87,7 +87,7 @@ def test_times_of_jobs_and_set_up_are_read_as_written(tmp_path):
 
 
 def test_records_are_read_from_an_archive(tmp_path):
-    (tmp_path / "storage").symlink_to(ROOT / "data/reference/storage")
+    (tmp_path / "storage").symlink_to(MINIATURE / "storage")
     read = shares.records(tmp_path)
     assert {record["experiment"] for record in read} == {"storage"}
     assert shares.steps_table([shares.spent(record) for record in read]).startswith(

@@ -12,7 +12,7 @@ import pytest
 from conftest import HUNG_S, ROOT, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
-from side_by_side import LONGEST, WORKERS, joined, turn
+from side_by_side import LONGEST, QUICK, WORKERS, joined, turn
 
 
 def taken(folder) -> bool:
@@ -59,6 +59,10 @@ def test_a_turn_ends_with_its_process(tmp_path):
     process.communicate()
     with turn(True, tmp_path):
         pass
+
+
+def test_each_file_that_is_named_is_there():
+    assert [name for name in (*LONGEST, *QUICK) if not (ROOT / "tests" / name).is_file()] == []
 
 
 def test_tests_that_share_a_fixture_are_one_unit():

@@ -53,7 +53,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import ROOT
+from conftest import MINIATURE, ROOT
 from strict_sample import Sample, broken, unpack
 
 from deathmatch.checks.findings import PASSED, REJECTED, UNCHECKED
@@ -74,11 +74,11 @@ TAKEN = {
 
 
 @pytest.fixture(scope="module")
-def samples(tmp_path_factory) -> dict[str, Sample]:
+def samples(tmp_path_factory, miniature) -> dict[str, Sample]:
     """A small dataset of each kind of load, sound."""
     made = {}
     for experiment, pattern in TAKEN.items():
-        folder = tmp_path_factory.mktemp(experiment) / "reference"
+        folder = tmp_path_factory.mktemp(experiment) / miniature
         unpack(experiment, lambda name, p=pattern: bool(re.match(p, name)), folder)
         made[experiment] = Sample(folder, experiment)
         made[experiment].today()
@@ -398,7 +398,7 @@ def test_the_samples_are_sound(samples):
     ids=[p[0] for p in PLANTED],
 )  # fmt: skip
 def test_a_planted_corruption_is_rejected(samples, tmp_path, experiment, again, spoil, expected):
-    sample = samples[experiment].copy(tmp_path / "reference")
+    sample = samples[experiment].copy(tmp_path / MINIATURE.name)
     spoil(sample)
     if again:
         sample.tidy()
@@ -418,7 +418,7 @@ def test_each_check_rejects_a_corruption():
 
 
 def test_a_file_that_changed_since_its_checksum_was_made(samples, tmp_path):
-    sample = samples["overhead"].copy(tmp_path / "reference")
+    sample = samples["overhead"].copy(tmp_path / MINIATURE.name)
     there = sorted(path for path in sample.folder.rglob("*") if path.is_file())
     names = [str(path.relative_to(sample.folder)) for path in there]
     words = ["sha256sum", "--", *names]
@@ -443,39 +443,23 @@ def test_wrong_answers_alone_are_failures(outcome, wrong_answers, accused):
     assert len(list(trial_checks.outcome(trial))) == accused
 
 
-def test_two_hundred_sound_trials_are_not_rejected(tmp_path):
-    """Trials as data/reference has them, of three kinds of load and of servers without load."""
-    count = 0
-    # The logs of c10k are the largest.
-    wanted = {"readiness": "", "overhead": "", "storage": "", "c10k": "ws-null/"}
-    for experiment, server in wanted.items():
-        folder = tmp_path / experiment / "reference"
-        unpack(experiment, lambda name, server=server: name.startswith(server), folder)
-        sample = Sample(folder, experiment)
-        sample.tidy()
-        found = sample.report(files.dataset("reference"))
-        assert found.status == PASSED, broken(found)
-        count += found.trials
-    assert count >= 200
-
-
 def test_tables_without_raw_logs_could_not_be_checked(samples, tmp_path):
     """That is another status than a rejection."""
-    sample = samples["overhead"].copy(tmp_path / "reference")
+    sample = samples["overhead"].copy(tmp_path / MINIATURE.name)
     for folder in {file.parents[2] for file in sample.files}:
         shutil.rmtree(folder)
-    found = sample.report(files.dataset("reference"))
+    found = sample.report(files.dataset(MINIATURE.name))
     assert found.status == UNCHECKED != REJECTED
     assert [one.check for one in found.findings if one.severity == "unchecked"] == ["DM-RAW"]
     assert "no table could be made again" in found.text()
 
 
 def test_a_waiver_is_told_with_its_reason(samples, tmp_path):
-    sample = samples["overhead"].copy(tmp_path / "reference")
+    sample = samples["overhead"].copy(tmp_path / MINIATURE.name)
     sample.record(lambda r: r["machine"].update(commit="4d4e3c11478e-dirty"))
     sample.tidy()
     reason = "it was measured while the method was being corrected"
-    dataset = files.dataset("reference").model_copy(update={"waives": {"DM-COMMIT": reason}})
+    dataset = files.dataset(MINIATURE.name).model_copy(update={"waives": {"DM-COMMIT": reason}})
     found = sample.report(dataset)
     assert found.status == PASSED
     said = found.text()
@@ -485,7 +469,7 @@ def test_a_waiver_is_told_with_its_reason(samples, tmp_path):
 
 
 def test_an_older_record_is_not_asked_what_it_could_not_say(samples, tmp_path):
-    sample = samples["overhead"].copy(tmp_path / "reference")
+    sample = samples["overhead"].copy(tmp_path / MINIATURE.name)
     for file in sample.files:
         sample.record(lambda r: [r.pop(key) for key in ("schema_version", "seed")], file.parent)
     assert broken(sample.report()) == {}

@@ -34,14 +34,14 @@ def listed(held: list[Experiment], new: set[str]) -> list[Outcome]:
 
 
 def new_servers(held: list[Experiment]) -> set[str]:
-    """Return the servers that no dataset of the reference's paper has."""
-    also = files.dataset(findings.REFERENCE).also
-    known = set(files.instruments())
+    """Return the servers that no dataset of the reference's paper has; none without those."""
+    also, known = files.dataset(findings.REFERENCE).also, set()
     for dataset in (findings.REFERENCE, *also):
         for name in files.names("experiment"):
             if table_files.path_of(dataset, name, "trials").is_file():
                 known |= set(tables.read(dataset, name, "trials")["server"])
-    return {server for experiment in held for server in experiment.trials["server"]} - known
+    here = {server for experiment in held for server in experiment.trials["server"]}
+    return here - known - set(files.instruments()) if known else set()
 
 
 def values(held: list[Experiment], new: set[str]) -> dict[str, str]:

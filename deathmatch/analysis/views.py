@@ -155,8 +155,12 @@ class Experiment:
 
     @property
     def common_rate(self) -> int | None:
-        """The highest rate that every variant was offered; None without one."""
-        offered = self.points.select("server", "variant", RATE).unique()
+        """The highest rate that every variant was offered, but for instruments; None without one.
+
+        Where only instruments ran, that of all.
+        """
+        ours = self.points.filter(~pl.col("server").is_in(files.instruments()))
+        offered = (ours if len(ours) else self.points).select("server", "variant", RATE).unique()
         variants = offered.select("server", "variant").n_unique()
         counts = offered.group_by(RATE, maintain_order=True).len()
         return counts.filter(pl.col("len") == variants)[RATE].max()

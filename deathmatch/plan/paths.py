@@ -55,7 +55,8 @@ def check_dataset(name: str, where: str) -> None:
 def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
     """Return the file that defines the `kind` called `name`, whether or not it exists."""
     release = root / RELEASES.format(name)
-    if kind == "server" and release.is_file():
+    # A name that is too long for a file has none.
+    if kind == "server" and len(name) <= LONGEST and release.is_file():
         return release
     return root / PLACES[kind].format(name)
 
