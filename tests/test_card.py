@@ -232,7 +232,7 @@ def test_a_condition_that_is_none_is_refused(tree):
 
 def test_a_variant_against_itself_is_compared_and_its_trials_are_a_dataset(tree):
     done = tree.deathmatch(
-        "measure", "null", "null", "--rates", "200", "--duration", "1", "--minutes", "1.9",
+        "measure", "null", "null", "--rates", "200", "--duration", "0.5", "--minutes", "1.2",
         "--seed", "3", "--experiment", "backlog", "--name", "twice",
         "--fail-if", "slower-than", "500", "%",
     ).succeeded()  # fmt: skip

@@ -63,19 +63,21 @@ def cargo(*words: str) -> None:
     assert done.returncode == 0, done.stdout[-4000:]
 
 
-def compile_tests() -> None:
-    """Compile all tests, and the plain client that they compare with.
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """All tests, and the plain client that they compare with, compiled.
 
-    All but what `cargo test` would make of the programs' own sources, which hold no test.
+    All but what `cargo test` would make of the programs' own sources, which hold no test. One
+    worker compiles at a time: two have damaged each other's dependency files.
     """
-    cargo("build", "--profile", "test", "--examples")
-    cargo("test", "--no-run", "--lib", "--test", "all")
+    with turn(alone=True, folder=ROOT / "build" / "cargo" / "turns"):
+        cargo("build", "--profile", "test", "--examples")
+        cargo("test", "--no-run", "--lib", "--test", "all")
 
 
 @pytest.mark.timing
-def test_the_client_s_own_tests_pass():
+def test_the_client_s_own_tests_pass(compiled):
     """Those on real servers too, the freeze test among them; not those that measure times."""
-    compile_tests()
     cargo("test", "--lib", "--test", "all", "--", "--skip", OF_TIME)
 
 
@@ -634,8 +636,7 @@ def test_tables_of_the_trials(measured):
 
 @pytest.mark.timing
 @pytest.mark.alone
-def test_the_client_s_own_tests_of_time_pass():
-    compile_tests()
+def test_the_client_s_own_tests_of_time_pass(compiled):
     cargo("test", "--test", "all", OF_TIME)
 
 
