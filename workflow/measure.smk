@@ -24,7 +24,7 @@ rule trial:
         ' "$(dirname {output:q})" > {log:q} 2>&1'
 
 
-# Its job fails if the sitting is refused: what needs its trials is not made, others go on.
+# Its job fails if the sitting is refused, and the run ends: the next one repeats it.
 rule sitting:
     input:
         lambda wildcards: trial_records(

@@ -52,8 +52,7 @@ class Inventory:
     @cached_property
     def possible(self) -> dict[Path, Trial]:
         """Every trial that can be in the dataset, of any server if named, by its record's file."""
-        names = self.choice.experiments
-        trials = matrix.possible(self.dataset, None if names is None else list(names))
+        trials = matrix.possible(self.dataset, self.choice.experiments)
         return {of_trial(trial, self.root): trial for trial in trials}
 
     @property

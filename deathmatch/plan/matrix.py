@@ -2,7 +2,7 @@
 
 import itertools
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from deathmatch.errors import UserError, suggestions
@@ -19,8 +19,8 @@ from deathmatch.plan.validation_errors import Key
 
 def trials(
     dataset: str,
-    servers: list[str] | None = None,
-    experiments: list[str] | None = None,
+    servers: Collection[str] | None = None,
+    experiments: Collection[str] | None = None,
 ) -> list[Trial]:
     """Return the dataset's trials in the order in which they run.
 
@@ -66,7 +66,7 @@ def _drawn(trial: Trial, seed: int) -> float:
     return random.Random(f"{seed}/{trial.n}/{variant}").random()
 
 
-def possible(dataset: str, experiments: list[str] | None = None) -> list[Trial]:
+def possible(dataset: str, experiments: Collection[str] | None = None) -> list[Trial]:
     """Return every trial that can be in the dataset: its own, and those of any server if named."""
     return trials(dataset, files.names("server"), experiments)
 
@@ -226,7 +226,7 @@ def _chosen(
     dataset: Dataset,
     experiment: Experiment,
     plan: ExperimentPlan,
-    servers: list[str] | None,
+    servers: Collection[str] | None,
     every: list[Server],
 ) -> list[tuple[Server, Variant, ExperimentPlan]]:
     """Return the variants of the servers that are named, None for all as they are."""

@@ -60,7 +60,7 @@ class Choice:
                 raise UserError(what, "key sitting", suggestions(name, known) if known else "")
         chosen = [
             trial
-            for trial in matrix.trials(dataset, _list(self.servers), _list(self.experiments))
+            for trial in matrix.trials(dataset, self.servers, self.experiments)
             if self.sittings is None
             or spec.sitting_of(trial.experiment.name, trial.n) in self.sittings
         ]
@@ -118,7 +118,3 @@ def _unmeasured(name: str, experiments: Collection[str]) -> str:
         return f"{paths.folder(name)} cannot run here: {server.not_run}"
     asked, serves = " or ".join(experiments) or "any", ", ".join(server.experiments) or "none"
     return f"{paths.folder(name)} does not serve {asked}; it serves {serves}"
-
-
-def _list(names: tuple[str, ...] | None) -> list[str] | None:
-    return None if names is None else list(names)
