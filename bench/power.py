@@ -123,7 +123,7 @@ def power(compared: Comparison, known: Judgement, trials: int, family: int) -> t
     If the truth is what was estimated before; of a share of trials, at most 98 % of them.
     """
     truth, kinds = known.interval.estimate, compared.quantity and compared.quantity.kind
-    if known.of_trials:
+    if known.as_claimed or kinds == Kind.OUTCOME:
         share = min(max(truth, 0.02), 0.98)
         intervals = [share_interval([1.0] * k + [0.0] * (trials - k), ERROR)
                      for k in range(trials + 1)]  # fmt: skip

@@ -1,12 +1,16 @@
 """The plan of the new reference: all that claims and findings compare is in it, often enough."""
 
+import runpy
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
 import pytest
+from conftest import ROOT
 from planned import of_selector
 
-from deathmatch.analysis import findings, published
+from deathmatch.analysis import findings, judging, published
+from deathmatch.analysis.by_trial import Values
 from deathmatch.analysis.comparison import Comparison, Selector
 from deathmatch.analysis.selecting import NEAR_SHARE, divided_selectors
 from deathmatch.plan import files, matrix
@@ -106,3 +110,22 @@ def test_every_sitting_has_the_null_server_and_one_yardstick():
 def test_it_has_every_experiment_but_those_that_need_more_cpus_or_that_others_replace():
     left = set(files.names("experiment")) - planned().keys()
     assert left == {"scale-out", "select-crash"}
+
+
+@pytest.mark.parametrize("trials", [7, 9, 15])
+def test_the_distance_that_the_plan_tells_is_told_in_nine_of_ten_cases(trials):
+    """Planted ratios so far above their bound are judged by the ledger's own test."""
+    power = runpy.run_path(str(ROOT / "bench" / "power.py"))
+    random = np.random.default_rng(trials)
+    away, told = power["least"](0.1, trials), 0
+    for _ in range(1000):
+        ratios = away * np.exp(random.normal(0, 0.1, trials))
+        sides = (
+            Values(dict(enumerate(map(float, ratios)))),
+            Values(dict.fromkeys(range(trials), 1.0)),
+        )
+        told += (
+            judging.tested(judging.Part(sides, 1, judging.INFINITE)).verdict == judging.REPLICATED
+        )
+    # Three standard errors of the simulation.
+    assert abs(told / 1000 - 0.9) < 0.03
