@@ -415,6 +415,7 @@ def test_an_unknown_source_is_answered_with_the_nearest():
         ("low = 1.07, high = 1.31", "low = 2, high = 1.31", "low is not below high"),
         ('statistic = "died"', 'statistic = "dead"', "statistic"),
         ('statistic = "died"', 'b = { server = "null" }, statistic = "died"', "has no ratio"),
+        ('a = { server = "yucan", ', "a = { ", "names no server"),
         ('id = "day-ets-bytes"', 'id = "day-sqlite-bytes"', "there twice"),
         ('basis = "size"', 'basis = "guess"', "basis"),
         ("cpus = 2", "cores = 2", "unknown key"),

@@ -34,6 +34,8 @@ class Comparison(Spec):
     def _whole(self) -> Self:
         if unknown := [name for name in self.statistics if name not in QUANTITIES]:
             raise ValueError(f"{unknown[0] or 'no statistic'} is no quantity of this project")
+        if not all("server" in side for side in self.sides):
+            raise ValueError("a side names no server")
         if self.low >= self.high:
             raise ValueError("low is not below high")
         if self.b and self.quantity and self.quantity.kind == Kind.OUTCOME:

@@ -20,11 +20,16 @@ from deathmatch.analysis.stats import Interval
 ON_EDGE = "the threshold is nearer than one trial repeats another"
 
 
+def word(verdict: Verdict) -> str:
+    """Return a verdict in a word, with what it does not survive: "replicated, fragile (Holm)"."""
+    return ", ".join(filter(None, [verdict.verdict, verdict.fragile]))
+
+
 def verdicts_phrase(entry: Entry) -> str:
     """Return an entry's verdicts, each with what it compared in brackets; one where alike."""
     parts = []
     for when, verdict in entry.verdicts.items():
-        named = verdict.verdict if when == BOTH else f"{when} {verdict.verdict}"
+        named = word(verdict) if when == BOTH else f"{when} {word(verdict)}"
         effect = effect_phrase(verdict)
         parts.append(named + (f" ({effect})" if effect else ""))
     return "; ".join(parts)
@@ -32,7 +37,7 @@ def verdicts_phrase(entry: Entry) -> str:
 
 def both_words(entry: Entry) -> str:
     """Return an entry's verdicts in words alone, then and now; one where they are alike."""
-    words = {when: verdict.verdict for when, verdict in entry.verdicts.items()}
+    words = {when: word(verdict) for when, verdict in entry.verdicts.items()}
     if len(set(words.values())) == 1:
         return next(iter(words.values()))
     return "; ".join(f"{when} {word}" for when, word in words.items())
