@@ -51,7 +51,7 @@ from deathmatch.errors import UserError
 from deathmatch.load import histogram, registry
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
-from deathmatch.plan.dataset import PROBES
+from deathmatch.plan.dataset import EVERY_TABLE, PROBES
 from deathmatch.plan.record import OUTCOMES
 from deathmatch.plan.trial import CONFIGURATION
 
@@ -135,6 +135,12 @@ _TIMES = {
     "count": pl.Int64,
 }
 
+# The columns of which no two rows have the same values.
+_ONCE = dict.fromkeys(EVERY_TABLE, ()) | {
+    "trials": ("server", "variant", "n"),
+    "points": ("server", "variant", "n", "offered_rate_rps", "messages"),
+}
+
 _SECONDS = {"offered_rate_rps": pl.Int64} | histogram.SECONDS
 
 
@@ -167,6 +173,7 @@ def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
 def schema(experiment: str, table: str) -> pa.DataFrameSchema:
     """Return a table's schema: columns, types, and what the values of our own columns must be.
 
+    A trial, and a point of it, is there once: two measurements of one would be one too many.
     Those of a load generator's report are checked as it is read (`load.generator.checked`).
     """
     always = {"server", "variant", "n", "outcome", "server_state", "messages"}
@@ -190,6 +197,7 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
         },
         strict=True,
         ordered=True,
+        unique=[name for name in _ONCE[table] if name in columns(experiment, table)] or None,
     )
 
 
