@@ -7,6 +7,7 @@ from functools import cache
 
 import polars as pl
 import pytest
+from conftest import MINIATURE
 
 from deathmatch.analysis import claims, findings, judging, published, selecting
 from deathmatch.analysis.findings import FAILS, HOLDS, NOT_MEASURED, OPEN
@@ -38,7 +39,7 @@ NEVER = re.compile(r"\binf|nan|None|\b1 of 1\b|\(\)|\{|\}|interval to|: *$|: *\.
 
 
 @pytest.fixture
-def plant():
+def plant(miniature):
     """Return what plants points, by dataset and experiment, in place of all tables."""
     with ExitStack() as planted:
 
@@ -54,11 +55,10 @@ def plant():
 def sides(name: str) -> dict[tuple, pl.DataFrame]:
     """Return the real points of each selector of a finding, at one rate, in three rounds."""
     finding = FINDINGS[name]
-    dataset = published.deciders("reference").get(name, "reference")
     frames = {}
     for comparison in finding.comparisons:
         for selector in comparison.sides:
-            frame = selecting.selected(dataset, finding.experiment, selector)
+            frame = selecting.selected(MINIATURE.name, finding.experiment, selector)
             at = selector.get(RATE)
             if RATE in frame.columns:
                 offered = frame.filter(pl.col("duration_us") >= 10**6 * comparison.least_s)

@@ -34,14 +34,18 @@ def listed(held: list[Experiment], new: set[str]) -> list[Outcome]:
 
 
 def new_servers(held: list[Experiment]) -> set[str]:
-    """Return the servers that no dataset of the reference's paper has; none without those."""
-    also, known = files.dataset(findings.REFERENCE).also, set()
+    """Return the servers that no dataset of the reference's paper has; none if they are many.
+
+    They are where the reference is not: more than MOST_SERVERS are no report's subject.
+    """
+    also = files.dataset(findings.REFERENCE).also
+    known = set(files.instruments())
     for dataset in (findings.REFERENCE, *also):
         for name in files.names("experiment"):
             if table_files.path_of(dataset, name, "trials").is_file():
                 known |= set(tables.read(dataset, name, "trials")["server"])
-    here = {server for experiment in held for server in experiment.trials["server"]}
-    return here - known - set(files.instruments()) if known else set()
+    new = {server for experiment in held for server in experiment.trials["server"]} - known
+    return new if len(new) <= MOST_SERVERS else set()
 
 
 def values(held: list[Experiment], new: set[str]) -> dict[str, str]:
