@@ -5,14 +5,12 @@ import shutil
 import sys
 from collections import Counter
 
-import polars as pl
 import pytest
 from conftest import ROOT, Tree, traces
 
 from deathmatch.analysis import profile as analysis
 from deathmatch.analysis.provenance import Record
 from deathmatch.instruments import call_chains
-from deathmatch.paper.charts import profile as charts
 
 SCRIPT = """
         ffffffff9a01 tcp_poll
@@ -86,22 +84,6 @@ def test_cpu_time_is_shared_out_by_samples():
     assert analysis.whole(each, "poll", 900, 200).estimate == 150
     assert analysis.looking(each, "poll", 900, 200).estimate == 75
     assert analysis.whole(each, "epoll", 900, 200).trials == 0
-
-
-def test_a_function_is_as_wide_as_its_samples_and_stands_on_its_caller():
-    found = {row["function"]: row for row in analysis.flame(BOTH, "poll", 900, 200).to_dicts()}
-    assert (found["call"]["from_percent"], found["call"]["to_percent"]) == (0, 100)
-    assert (found["look"]["from_percent"], found["look"]["to_percent"]) == (25, 100)
-    assert found["look"]["depth"] == 1
-    assert analysis.flame(BOTH, "epoll", 900, 200).is_empty()
-
-
-def test_a_name_is_written_where_it_fits():
-    rows = [("wide_enough", 0, 0.0, 60.0), ("a_long_name_of_a_function", 0, 60.0, 80.0),
-            ("narrow", 0, 80.0, 80.5)]  # fmt: skip
-    drawn = charts.flame(pl.DataFrame(rows, schema=analysis.FLAME, orient="row"), "a title")
-    names = [row["name"] for rows in drawn.to_dict()["datasets"].values() for row in rows]
-    assert names == ["wide_enough", "a_long_name_of…", ""]
 
 
 def test_no_perf_is_told(tree: Tree, tmp_path):

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import polars as pl
-import pytest
 
 from deathmatch.analysis import c10k, phrases, reply_rates, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
@@ -180,16 +179,6 @@ def test_rows_on_a_logarithmic_axis_have_ticks_at_powers_of_ten():
 
     assert ticks(400) == [0.1, 1, 10, 100, 1000, 10_000]
     assert ticks(130) == [0.1, 10, 1000], "they would run into each other"
-
-
-@pytest.mark.parametrize("servers, sizes", [(3, [3]), (16, [8, 8]), (31, [11, 11, 9]), (0, [])])
-def test_many_panels_go_to_several_figures_of_about_one_size(servers, sizes):
-    rows = [(f"s{n:02}", 100.0 - n) for n in range(servers)] * 2
-    course = pl.DataFrame(rows, schema={"label": pl.String, "time_ms": pl.Float64}, orient="row")
-    parts = c10k.in_parts(course)
-    assert [part["label"].n_unique() for part in parts] == sizes
-    if len(parts) > 1:
-        assert parts[0]["time_ms"].max() < parts[-1]["time_ms"].min(), "the fastest come first"
 
 
 def test_our_latency_stands_beside_the_same_software_of_the_post():

@@ -56,7 +56,6 @@ _STATISTICS = {"mean": "mean", "stddev": "stddev", "median": "p50", "p95": "p95"
                "p99.9": "p999"}  # fmt: skip
 QUANTILES = {"p01": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "p999": 0.999}
 _KEY = ["label", "server", "schedulers", "environment"]
-MOST_IN_A_FIGURE = 15
 
 
 def as_planned(frame: pl.DataFrame) -> pl.DataFrame:
@@ -157,45 +156,6 @@ def time_quantiles(times: pl.LazyFrame, points: pl.DataFrame, quantity: str) -> 
     schema |= dict.fromkeys(QUANTILES, pl.Float64)
     quantiles = with_published_system(pl.DataFrame(rows, schema=schema))
     return quantiles.sort("p50", "p99", nulls_last=True)
-
-
-def time_course(seconds: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
-    """Return one trial's course: label, environment, since_start_s, what, time_ms.
-
-    It is the first that does not show the client's limits, or the first, with an asterisk.
-    """
-    key = ["server", "variant", RATE]
-    which = points.sort("client_limited", "n").group_by(key, maintain_order=True).first()
-    star = pl.when(pl.col("client_limited").any().over("label")).then(pl.lit(" *"))
-    which = which.with_columns(star=star.otherwise(pl.lit(""))).select(*key, "n", "star")
-    seconds = seconds.join(which, on=[*key, "n"]).with_columns(pl.col("label") + pl.col("star"))
-    names = {
-        ("latency", "p50_us"): "latency, median",
-        ("latency", "p99_us"): "latency, 99th percentile",
-        ("handshake_time", "p50_us"): "handshake, median",
-    }
-    parts = [
-        seconds.filter(pl.col("quantity") == quantity).select(
-            "label", pl.col("environment").replace(ENVIRONMENT_TITLES), "since_start_s",
-            pl.lit(what).alias("what"), time_ms=pl.col(column).clip(1) / 1e3,
-        )
-        for (quantity, column), what in names.items()
-    ]  # fmt: skip
-    return pl.concat(parts).drop_nulls("time_ms")
-
-
-def in_parts(course: pl.DataFrame) -> list[pl.DataFrame]:
-    """Return `time_course` in parts of at most MOST_IN_A_FIGURE servers, fastest first."""
-    order = (
-        course.group_by("label", maintain_order=True)
-        .agg(pl.col("time_ms").median())
-        .sort("time_ms", "label")["label"]
-        .to_list()
-    )
-    number = -(-len(order) // MOST_IN_A_FIGURE)
-    size = -(-len(order) // max(1, number))
-    parts = [order[at : at + size] for at in range(0, len(order), max(1, size))]
-    return [course.filter(pl.col("label").is_in(part)) for part in parts]
 
 
 def connection_costs(points: pl.DataFrame) -> pl.DataFrame:

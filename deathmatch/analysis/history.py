@@ -27,10 +27,6 @@ OWN_RUNTIME = "its own"
 """The runtime of a release that is one itself."""
 
 CAPACITY_HEADING = "capacity (req/s)"
-CAPACITY_DEFINITION = (
-    "Capacity: the rate up to which a release answers in time, found by a search in each fresh "
-    "start, with a deep listen backlog"
-)
 
 RELEASE = {
     "system": pl.String,

@@ -88,47 +88,6 @@ def _boxes(
     return alt.layer(*layers)
 
 
-def time_course(course: pl.DataFrame) -> alt.FacetChart:
-    """Return a small chart for each server of `time_course`, three in a row."""
-    step = max(1, course["since_start_s"].n_unique() // 40)
-    thin = course.filter(pl.col("since_start_s") % step == 0)
-    order = (
-        thin.group_by("label", maintain_order=True)
-        .agg(pl.col("time_ms").median())
-        .sort("time_ms", "label")
-    )
-    known = thin["environment"].unique().to_list()
-    environments = [title for title in ENVIRONMENT_TITLES.values() if title in known]
-    low, high = thin["time_ms"].min() * 0.8, thin["time_ms"].max() * 1.25
-    ticks = [10.0**k for k in range(-3, 7) if low <= 10.0**k <= high]
-    top = alt.Legend(title=None, orient="top", symbolStrokeColor=theme.GREY)
-    base = alt.Chart().encode(
-        x=alt.X("since_start_s:Q", title="since the start (s)"),
-        y=alt.Y("time_ms:Q", title="time (ms)", axis=alt.Axis(values=ticks, format=",~r"),
-                scale=alt.Scale(type="log", domain=[low, high], nice=False)),
-        color=alt.Color("environment:N", sort=environments, legend=top),
-        tooltip=["label", "environment", "what", "since_start_s", "time_ms"],
-    )  # fmt: skip
-    latency = ["latency, median", "latency, 99th percentile"]
-    dash = alt.StrokeDash("what:N", sort=latency, scale=alt.Scale(domain=latency), legend=top)
-    mark = alt.Shape(
-        "what:N",
-        scale=alt.Scale(domain=["handshake, median"], range=["cross"]),
-        legend=alt.Legend(title=None, orient="top"),
-    )
-    is_latency = alt.FieldOneOfPredicate("what", latency)
-    layers = alt.layer(
-        base.transform_filter(is_latency).mark_line(strokeWidth=1.5).encode(strokeDash=dash),
-        base.transform_filter(alt.LogicalNotPredicate(**{"not": is_latency}))
-        .mark_point(size=35)
-        .encode(shape=mark),
-        data=thin,
-    ).properties(width=165, height=85)
-    return layers.facet(
-        facet=alt.Facet("label:N", title=None, sort=order["label"].to_list()), columns=3
-    )
-
-
 def connection_costs(costs: pl.DataFrame) -> alt.HConcatChart:
     """Return the two panels of `connection_costs`, in the same order of servers."""
     order = costs["label"].to_list()
