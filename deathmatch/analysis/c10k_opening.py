@@ -58,7 +58,7 @@ def ceilings(points: pl.DataFrame, seconds: pl.DataFrame, samples: pl.DataFrame)
     )  # fmt: skip
     trials = (
         late.join(rates, on=key)
-        .join(used, on=key)
+        .join(used.filter(pl.col("cpus").is_finite(), pl.col("cpus") > 0), on=key)
         .with_columns(message_rate_cpu_rps=pl.col("message_rate_rps") / pl.col("cpus"))
     )
     names = ["held", "cpus", "message_rate_rps", "message_rate_cpu_rps", "opening_first_cps",

@@ -227,9 +227,9 @@ def _at_one_rate(variants: list[Variant], choose: Callable) -> list[Variant]:
     enough = {
         rate for rate in offered if min(known[rate] for known in trials) >= judging.MINIMUM_TRIALS
     }
-    rate = choose(enough or offered, default=None)
+    chosen = {choose(enough or offered)} if offered else set()
     return [
-        replace(variant, points=variant.points.filter(pl.col(RATE) == rate), at_rate=True)
+        replace(variant, points=variant.points.filter(pl.col(RATE).is_in(chosen)), at_rate=True)
         for variant in variants
     ]
 

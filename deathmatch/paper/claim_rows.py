@@ -15,8 +15,8 @@ _SHOWN_AT = {
     "select-crash": {"": "sec-readiness-crash"},
     "accept-queue": {"": "sec-accept-full"},
     "dynamic": {
-        "": "fig-dynamic-plateau", "error_ratio": "tbl-dynamic-errors",
-        "timeout_share": "tbl-dynamic-errors",
+        "": "fig-dynamic-plateau", "error_ratio": "sec-dynamic-errors",
+        "timeout_share": "sec-dynamic-errors",
         "first_error_rate_rps": "fig-dynamic-curves", "server_rss_bytes": "tbl-dynamic-times",
         "connection_time_mean_us": "tbl-dynamic-times",
     },
