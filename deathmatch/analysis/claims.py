@@ -144,7 +144,7 @@ def verdict(dataset: str, claim: Claim, when: str) -> Verdict:
         word = UNREACHED
         why = ". ".join(f"needed: {need.needed}; there: {need.there}" for need in unmet)
     elif word == NOT_RUN:
-        reasons = (comparing.why_absent(dataset, claim.experiment, one) for one in compared)
+        reasons = (comparing.why_absent(dataset, claim.experiment, one) for one in decided.parts)
         why = next(filter(None, reasons), "")
     ages = releases.ages(compared)
     part = decided.part
@@ -169,10 +169,11 @@ def verdict(dataset: str, claim: Claim, when: str) -> Verdict:
 def _needs(dataset: str, claim: Claim, when: str, decided: Judgement) -> Iterator[Need]:
     """Return what data must have reached before they speak to a claim, and what was there."""
     for one in claim.conditions(when):
-        reached = comparing.judged(dataset, claim.experiment, (one,))
-        there = verdict_words.effect_text(comparing.effect(dataset, claim.experiment, one))
-        absent = comparing.why_absent(dataset, claim.experiment, one)
-        yield Need(one.what, there or absent, reached.verdict == judging.REPLICATED)
+        part = comparing.part(dataset, claim.experiment, one)
+        there = verdict_words.effect_text(judging.effect(part.sides, part.paired))
+        absent = comparing.why_absent(dataset, claim.experiment, part)
+        reached = judging.together([part]).verdict == judging.REPLICATED
+        yield Need(one.what, there or absent, reached)
     if claim.cpus:
         own = _free_cpus(dataset, claim, when)
         text = f"{claim.cpus} CPUs of the server on which no client runs"

@@ -32,16 +32,14 @@ def effect(
     return judging.effect(known.sides, known.paired, level)
 
 
-def why_absent(dataset: str, experiment: str, compared: Comparison) -> str:
-    """Return why a comparison has no number in a dataset, as the end of a sentence; "" if it has.
+def why_absent(dataset: str, experiment: str, known: Part) -> str:
+    """Return why `part` has no number in a dataset, as the end of a sentence; "" if it has.
 
     Of a comparison with two sides, the first that has none.
     """
-    for selector, side in zip(
-        compared.sides, selecting.compared_values(dataset, experiment, compared)
-    ):
+    for selector, side in zip(known.comparison.sides, known.sides):
         if not side:
-            return _why_absent(dataset, experiment, compared, selector)
+            return _why_absent(dataset, experiment, known.comparison, selector)
     return ""
 
 

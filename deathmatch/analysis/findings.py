@@ -216,8 +216,11 @@ def load(dataset: str = "") -> tuple[Finding, ...]:
     With a dataset, as it decides them (`published.later`).
     """
     raw = validation_errors.parse(FILE.read_bytes(), FILE.name)
-    rows = published.later("finding", dataset, raw["finding"])
-    return validation_errors.validated(_File, raw | {"finding": rows}, FILE.name).finding
+    own = validation_errors.validated(_File, raw, FILE.name)
+    if not published.has_frozen_rules(dataset):
+        return own.finding
+    rows = published.later("finding", raw["finding"])
+    return validation_errors.validated(_File, {"finding": rows}, published.NEXT.name).finding
 
 
 def evaluate(dataset: str) -> list[Result]:
@@ -259,7 +262,7 @@ def _shown(dataset: str, experiment: str, comparison: Comparison, family: int) -
     """Return one comparison of a dataset, judged as one of a family of so many."""
     part = comparing.part(dataset, experiment, comparison)
     if not all(part.sides):
-        absent = comparing.why_absent(dataset, experiment, comparison)
+        absent = comparing.why_absent(dataset, experiment, part)
         return Shown(comparison, part, NOTHING_RAN, "", absent)
     where = _where(dataset, experiment, comparison, part)
     return Shown(comparison, part, _judged(part, family), where, "")

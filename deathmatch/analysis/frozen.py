@@ -65,7 +65,7 @@ def read() -> Frozen:
 
 def check(dataset: str) -> None:
     """Raise UserError if a dataset has frozen rules, and today's are others."""
-    if dataset not in files.names("dataset") or not files.dataset(dataset).frozen_rules:
+    if not published.has_frozen_rules(dataset):
         return
     if not FILE.is_file():
         raise UserError(

@@ -230,13 +230,16 @@ def untested(path: Path = UNTESTED) -> tuple[Untested, ...]:
     return _of_file(_UntestedFile, path, path.stat().st_mtime_ns).untested
 
 
-def later(kind: Literal["claim", "finding"], dataset: str, rows: list[dict]) -> list[dict]:
+def has_frozen_rules(dataset: str) -> bool:
+    """Return whether a dataset's file says `frozen_rules`; False without such a file."""
+    return dataset in files.names("dataset") and files.dataset(dataset).frozen_rules
+
+
+def later(kind: Literal["claim", "finding"], rows: list[dict]) -> list[dict]:
     """Return the rows of a file as a dataset with frozen rules has them: what NEXT replaces.
 
     Without those of which it says that they are not tested.
     """
-    if dataset not in files.names("dataset") or not files.dataset(dataset).frozen_rules:
-        return rows
     known, key = _toml(NEXT), {"claim": "id", "finding": "name"}[kind]
     own = {row[key]: row for row in known[kind]}
     if unknown := sorted(own.keys() - {row[key] for row in rows}):
@@ -248,7 +251,9 @@ def later(kind: Literal["claim", "finding"], dataset: str, rows: list[dict]) -> 
 
 def claims_of(dataset: str) -> tuple[Claim, ...]:
     """Return the claims as a dataset decides them (`later`)."""
-    rows = later("claim", dataset, _toml(CLAIMS)["claim"])
+    if not has_frozen_rules(dataset):
+        return claims()
+    rows = later("claim", _toml(CLAIMS)["claim"])
     return validation_errors.validated(_Claims, {"claim": rows}, NEXT.name).claim
 
 

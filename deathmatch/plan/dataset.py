@@ -211,9 +211,8 @@ class Sitting(Spec):
 
     def among(self, rounds: int) -> tuple[int, ...]:
         """Return the numbers of its rounds, of an experiment that has so many."""
-        first, last = self.rounds if self.rounds and len(self.rounds) == 2 else (1, rounds)
-        whole = self.rounds is None or len(self.rounds) == 2
-        return tuple(range(first, last + 1)) if whole else self.rounds
+        given = self.rounds or (1, rounds)
+        return tuple(range(given[0], given[1] + 1)) if len(given) == 2 else given
 
 
 class Refusal(Spec):

@@ -35,7 +35,9 @@ PAPER = [
     ),
 ]
 SERVERS = sorted(
-    str(p) for at in ("*", "releases/*") for p in Path("servers").glob(f"{at}/server.toml")
+    str(p)
+    for place in (paths.PLACES["server"], paths.RELEASES)
+    for p in Path().glob(place.format("*"))
 )
 # The explorer's inputs besides tables and the paper's style: it names each server's file.
 EXPLORER = [
