@@ -8,17 +8,19 @@ with `all`, nor where git does not know such a commit.
 import subprocess
 import sys
 
-# Each kind with git's patterns for the files that its tests are about.
+# Each kind with git's patterns, in which * matches /, for the files that its tests are about.
 KINDS = {
     "fuzz": [
-        "deathmatch/data", "deathmatch/load", "deathmatch/plan", "deathmatch/errors.py",
+        "deathmatch/agent", "deathmatch/analysis/published.py", "deathmatch/cli",
+        "deathmatch/data", "deathmatch/errors.py", "deathmatch/load",
+        "deathmatch/measure/server_process.py", "deathmatch/plan", "deathmatch/run/cli_config.py",
         "tests/fuzz", "tests/test_damaged.py",
     ],
     "nix": [
         ".github/workflows/nix-*", "clients/*.nix", "clients/*/client.toml",
         "config/datasets/reference.toml", "deathmatch/builds/nix.py", "flake.*", "nix",
-        "pyproject.toml", "servers/*/server.toml", "servers/releases/*/server.toml", "tests/nix*",
-        "tests/test_nix*", "tests/test_python_of_nix.py", "toolchains/python",
+        "pyproject.toml", "servers/*/server.toml", "tests/nix*", "tests/test_nix*",
+        "tests/test_python_of_nix.py", "toolchains/python",
     ],
     "ssh": [
         "deathmatch/agent", "deathmatch/builds/clone.py", "deathmatch/builds/copy.py",

@@ -1,5 +1,6 @@
 """tests/changed.py: a change selects the tests that are about its files, in a real repository."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -50,12 +51,14 @@ def chosen(folder: Path, *words: str) -> str:
         ("nix/servers/mine.nix", ["nix"]),
         ("flake.lock", ["nix"]),
         ("servers/mine/server.toml", ["nix"]),
+        ("servers/releases/mine-1.0/server.toml", ["nix"]),
         ("tests/test_nix_facts.py", ["nix"]),
-        ("deathmatch/agent/mine.py", ["ssh"]),
+        ("deathmatch/agent/mine.py", ["fuzz", "ssh"]),
         ("deathmatch/load/mine.py", ["fuzz", "timing"]),
         ("clients/wsload/src/mine.rs", ["timing"]),
         (".github/workflows/ci.yml", ["workflows"]),
         ("servers/mine/serve.py", []),
+        ("servers/releases/mine-1.0/serve.py", []),
         ("deathmatch/analysis/mine.py", []),
     ],
 )
@@ -87,3 +90,20 @@ def test_each_pattern_is_of_a_file_that_is_there():
     for patterns in changed.KINDS.values():
         for pattern in patterns:
             assert git(ROOT, "ls-files", "--", pattern), pattern
+
+
+def test_what_is_fuzzed_selects_its_tests():
+    """Each module of the project that the fuzzed targets import."""
+    tree = ast.parse((ROOT / "tests" / "fuzz" / "targets.py").read_text())
+    names = [
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("deathmatch")
+        for alias in node.names
+    ]
+    listed = git(ROOT, "ls-files", "--", *changed.KINDS["fuzz"]).splitlines()
+    for name in names:
+        path = name.replace(".", "/")
+        near = {f"{path}.py", f"{path}/__init__.py", f"{path.rpartition('/')[0]}.py"}
+        assert near & set(listed), name
+    assert names

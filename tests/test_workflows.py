@@ -7,9 +7,11 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import changed
 import pytest
 import yaml
 from conftest import ROOT, project_files
@@ -20,6 +22,12 @@ pytestmark = pytest.mark.workflows
 
 FOLDER = Path(".github", "workflows")
 NAMES = sorted(path.name for path in (ROOT / FOLDER).iterdir())
+
+
+def workflow(name: str) -> dict:
+    """Return a workflow; YAML 1.1 reads the key `on` as true."""
+    read = yaml.safe_load((ROOT / FOLDER / name).read_text())
+    return read | {"on": read[True]}
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +78,9 @@ def test_actionlint_finds_a_mistake(old, new, found, actionlint, tmp_path):
     assert found in linted(actionlint, tmp_path / "ci.yml")
 
 
-def steps(workflow: dict) -> Iterator[tuple[str, dict]]:
+def steps(read: dict) -> Iterator[tuple[str, dict]]:
     """Yield the command of each step with each row of its job's matrix."""
-    for job in workflow["jobs"].values():
+    for job in read["jobs"].values():
         for row in job.get("strategy", {}).get("matrix", {}).get("include", [{}]):
             for step in job["steps"]:
                 if "run" in step:
@@ -84,13 +92,13 @@ def filled(command: str, row: dict[str, str]) -> str:
     return re.sub(r"\$\{\{ matrix\.(\w+) \}\}", lambda name: row[name[1]], command)
 
 
-def missing(workflow: dict, files: set[str], attributes: set[str]) -> set[str]:
+def missing(read: dict, files: set[str], attributes: set[str]) -> set[str]:
     """Return the words of a workflow's commands that name what the project does not have.
 
     They name a file or folder, a dataset, or an attribute of the flake, of which `attributes` are
     those that `nix build` and `nix develop` take.
     """
-    words = {word for text, row in steps(workflow) for word in filled(text, row).split()}
+    words = {word for text, row in steps(read) for word in filled(text, row).split()}
     folders = {str(parent) for name in files for parent in Path(name).parents}
     return {word for word in words if not is_there(word, files | folders, attributes)}
 
@@ -124,8 +132,7 @@ def offered(tmp_path_factory) -> set[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_workflow_names_is_there(name, offered):
     files = {str(path) for path in project_files()}
-    workflow = yaml.safe_load((ROOT / FOLDER / name).read_text())
-    assert missing(workflow, files, offered) == set()
+    assert missing(workflow(name), files, offered) == set()
 
 
 @pytest.mark.parametrize(
@@ -143,15 +150,13 @@ def test_what_a_workflow_names_is_there(name, offered):
 def test_what_is_not_there_is_found(command, lacking, offered):
     files = {str(path) for path in project_files()}
     job = {"strategy": {"matrix": {"include": [{"system": "x86_64-linux"}]}}}
-    workflow = {"jobs": {"one": job | {"steps": [{"run": command}]}}}
-    assert missing(workflow, files, offered) == lacking
+    asking = {"jobs": {"one": job | {"steps": [{"run": command}]}}}
+    assert missing(asking, files, offered) == lacking
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_paths_that_start_a_workflow_are_there(name):
-    # YAML 1.1 reads the key `on` as true.
-    triggers = yaml.safe_load((ROOT / FOLDER / name).read_text())[True]
-    for trigger in triggers.values():
+    for trigger in workflow(name)["on"].values():
         for path in (trigger or {}).get("paths", []) if isinstance(trigger, dict) else []:
             assert list(ROOT.glob(path)), path
 
@@ -159,10 +164,7 @@ def test_paths_that_start_a_workflow_are_there(name):
 def test_a_push_builds_few_packages_and_the_week_all():
     """No cache holds the rest: two Erlangs of their own would take a runner's time and disk."""
     pushed, weekly = (
-        [
-            filled(text, row)
-            for text, row in steps(yaml.safe_load((ROOT / FOLDER / name).read_text()))
-        ]
+        [filled(text, row) for text, row in steps(workflow(name))]
         for name in ("ci.yml", "nix-weekly.yml")
     )
     built = {word for text in pushed for word in text.split() if word.startswith(".#")}
@@ -175,3 +177,47 @@ def test_a_push_builds_few_packages_and_the_week_all():
     assert any(text.startswith("nix flake check --keep-going") for text in weekly)
     # A package holds a server's tools: whether its release compiles, its build tells.
     assert [text for text in weekly if "deathmatch build" in text and "pkgs-2022" in text]
+
+
+def test_every_kind_of_test_runs_each_week():
+    """All kinds that `.ci/run all` runs, and the others by a command each."""
+    ci = workflow("ci.yml")
+    assert ci["on"]["schedule"]
+    (debian,) = (step for step in ci["jobs"]["debian"]["steps"] if ".ci/run" in step.get("run", ""))
+    # A scheduled run is of no change.
+    assert debian["env"]["BASE"].endswith("|| 'all' }}")
+    weekly = ci["jobs"]["weekly"]
+    assert weekly["if"] == "github.event_name == 'schedule'"
+    commands = {filled(text, row) for text, row in steps({"jobs": {"weekly": weekly}})}
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    apart = {
+        f"tests/{name}" for name in options["norecursedirs"] if (ROOT / "tests" / name).is_dir()
+    }
+    words = {f"-m {kind}" for kind in changed.left_out("all")} | apart
+    assert {f"./shell pytest {each}" for each in words} <= commands
+
+
+def test_a_scheduled_run_that_fails_opens_an_issue():
+    failed = workflow("failed.yml")
+    scheduled = {read["name"] for read in map(workflow, NAMES) if "schedule" in read["on"]}
+    assert {*failed["on"]["workflow_run"]["workflows"]} == scheduled
+    assert failed["permissions"] == {"issues": "write"}
+
+
+@pytest.mark.parametrize(
+    "opened, asked",
+    [("", "create --title CI failed --body https://run"), ("7", "comment 7 --body https://run")],
+)
+def test_one_issue_is_open_at_a_time(opened, asked, tmp_path):
+    """The step's own script; GitHub's part is played, as there is none here."""
+    ((script, _),) = steps(workflow("failed.yml"))
+    program = tmp_path / "gh"
+    program.write_text(f'#!/bin/sh\n[ "$2" != list ] || exec echo {opened}\necho "$*" >>"$0.log"\n')
+    program.chmod(0o755)
+    asking = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "TITLE": "CI failed",
+        "URL": "https://run",
+    }
+    subprocess.run(["bash", "-ec", script], env=os.environ | asking, check=True)
+    assert (tmp_path / "gh.log").read_text() == f"issue {asked}\n"
