@@ -1,10 +1,13 @@
 """`./shell jupyter lab` in a real browser: a notebook opens, runs, draws, and has its numbers."""
 
+import contextlib
 import re
 import shutil
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from conftest import HUNG_S, STARTED, Tree, copy_tree, patient
+from conftest import HUNG_S, STARTED, Tree, copy_tree, patient, wait_for
 from playwright.sync_api import Page, expect
 
 TINY = """
@@ -31,8 +34,23 @@ def tree(tmp_path_factory, network) -> Tree:
     return tree
 
 
+@contextlib.contextmanager
+def saying(log: Path) -> Iterator[None]:
+    """Add to a failure what JupyterLab said last: of a wait, the failure says what for."""
+    try:
+        yield
+    except (Exception, pytest.fail.Exception) as error:
+        error.add_note(f"JupyterLab said: {log.read_text()[-4000:]}")
+        raise
+
+
 @pytest.fixture(scope="module")
-def lab(tree) -> str:
+def log(tree) -> Path:
+    return tree.write("lab.log", "")
+
+
+@pytest.fixture(scope="module")
+def lab(tree, log) -> str:
     """The address of a JupyterLab in the copy."""
     # The browser is not in the tests' network.
     tree.enter = []
@@ -40,14 +58,15 @@ def lab(tree) -> str:
     # Nothing in the user's home has a say.
     for kind in ("CONFIG", "DATA", "RUNTIME"):
         tree.environment[f"JUPYTER_{kind}_DIR"] = str(tree.path / "build" / "jupyter" / kind)
-    words = ["--no-browser", "--port=0", "--IdentityProvider.token=test"]
-    process = tree.start("jupyter", "lab", *words)
+    words = ["jupyter", "lab", "--no-browser", "--port=0", "--IdentityProvider.token=test"]
+    # Into a file: nobody reads a pipe while the tests go on, and a full one stops it.
+    process = tree.start("sh", "-c", 'exec "$@" >"$0" 2>&1', log, *words)
     STARTED.remove(process)
-    for line in process.stdout:
-        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-            break
-    else:
-        pytest.fail("JupyterLab did not start")
+    with saying(log):
+        found = wait_for(
+            lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()),
+            "JupyterLab has an address", process,
+        )  # fmt: skip
     yield f"{found[0]}/lab/tree/notebooks/06-storage.md?token=test"
     process.terminate()
     process.communicate(timeout=HUNG_S)
@@ -95,11 +114,17 @@ def test_the_reference_is_shown_until_the_default_is_measured(tree: Tree):
     ]
 
 
-def test_lab_opens_in_the_folder_of_notebooks(page: Page):
-    page.locator(".jp-FileBrowser .jp-DirListing-item", has_text="06-storage.md").wait_for()
+def test_a_notebook_opens_runs_and_is_saved(page: Page, tree: Tree, log: Path):
+    """One walk: what hangs is one failure, and nothing else waits for it."""
+    with saying(log):
+        page.locator(".jp-FileBrowser .jp-DirListing-item", has_text="06-storage.md").wait_for()
+        a_dataset_that_is_not_there_is_named_with_those_that_are(page)
+        another_dataset_is_a_word_in_the_first_cell(page)
+        a_number_of_the_prose_is_shown_as_the_paper_shows_it(page)
+        saving_keeps_the_file_but_for_what_was_typed(page, tree)
 
 
-def test_a_dataset_that_is_not_there_is_named_with_those_that_are(page: Page):
+def a_dataset_that_is_not_there_is_named_with_those_that_are(page: Page):
     # It opens as a notebook, not as Markdown, and with a kernel: else this waits for ever.
     choose(page, ['dataset = "absent"'])
     said = page.locator(".jp-OutputArea-output", has_text="the dataset 'absent' has no tables")
@@ -109,7 +134,7 @@ def test_a_dataset_that_is_not_there_is_named_with_those_that_are(page: Page):
     assert page.locator("svg.marks").count() == 0
 
 
-def test_another_dataset_is_a_word_in_the_first_cell(page: Page):
+def another_dataset_is_a_word_in_the_first_cell(page: Page):
     choose(page, ['dataset = "tiny"'])
     chart = page.locator(".jp-OutputArea-output svg.marks").first
     chart.wait_for()
@@ -121,13 +146,13 @@ def test_another_dataset_is_a_word_in_the_first_cell(page: Page):
     assert page.locator(".jp-OutputArea-output[data-mime-type*='stderr']").count() == 0
 
 
-def test_a_number_of_the_prose_is_shown_as_the_paper_shows_it(page: Page):
+def a_number_of_the_prose_is_shown_as_the_paper_shows_it(page: Page):
     prose = page.locator(".jp-MarkdownCell")
     expect(prose.filter(has_text="Each store takes 1\u202f000 messages")).to_have_count(1)
     assert "{eval}" not in page.locator(".jp-Notebook").inner_text()
 
 
-def test_saving_keeps_the_file_but_for_what_was_typed(page: Page, tree: Tree):
+def saving_keeps_the_file_but_for_what_was_typed(page: Page, tree: Tree):
     notebook = tree.path / "notebooks" / "06-storage.md"
     before = notebook.read_text()
     page.keyboard.press("Escape")
