@@ -232,7 +232,6 @@ def test_bodies_that_are_cut_are_wrong_answers(body):
     assert (counted["replies"].item(), counted[WRONG].item()) == (100 - cut, cut)
 
 
-@pytest.mark.alone
 def test_connection_longer_than_the_histogram_goes_into_its_last_bin(tmp_path):
     """A connection of about 150 s, on a clock 100 times as fast."""
     library = tmp_path / "fast_clock.so"

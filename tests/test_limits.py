@@ -180,7 +180,6 @@ def test_points_at_the_testbed_s_limit_are_in_no_verdict_and_drawn_hollow(miniat
 planted = bench("limits")
 
 
-@pytest.mark.alone
 def test_a_limit_planted_in_real_load_is_called_by_its_name(tree: Tree):
     """One of each kind of fault; bench/limits.py runs more.
 

@@ -137,7 +137,6 @@ def test_a_notebook_s_parameters_are_names_of_datasets(tmp_path, name):
     assert not out.exists()
 
 
-@pytest.mark.alone
 def test_a_server_is_reachable_in_its_testbed_alone(tree: Tree):
     """One that listens on every address it has: none of them is one of the machine's."""
     tree.server("open", "ok", run="python3 {folder}/broken.py ok 0.0.0.0 {port} # {host}")
