@@ -196,6 +196,12 @@ def test_a_planted_disturbance_is_refused_and_a_sound_sitting_is_not(planted, sa
     assert refusal.why(found, None) == ""
 
 
+@pytest.mark.parametrize(("now", "drift"), [([22], 0.1), ([30], 0.5), ([20, 25], 0.25)])
+def test_a_sitting_of_one_round_is_compared_with_those_before(now, drift):
+    found = refusal.numbers("backlog", tables_of(now, first=5), tables_of([19, 20, 26]))
+    assert found["null_drift"] == pytest.approx(drift)
+
+
 def test_what_no_column_tells_is_no_reason():
     points = tables_of([20, 40])["points"].with_columns(server_wait_ratio=pl.lit(None, pl.Float64))
     assert (

@@ -30,10 +30,14 @@ DRIFT = {
 }  # fmt: skip
 
 
-def numbers(experiment: str, frames: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
+def numbers(
+    experiment: str, frames: Mapping[str, pl.DataFrame],
+    before: Mapping[str, pl.DataFrame] | None = None,
+) -> dict[str, float | None]:  # fmt: skip
     """Return the numbers that `plan.dataset.Refusal` bounds, of a sitting's `points` and `trials`.
 
-    A number is None where the tables have nothing to tell it from.
+    `before` has those of the null server in the sittings before, on the same kind of CPU. A number
+    is None where the tables have nothing to tell it from.
     """
     points = frames["points"]
     if "limit" not in points.columns or not len(points):
@@ -46,7 +50,7 @@ def numbers(experiment: str, frames: Mapping[str, pl.DataFrame]) -> dict[str, fl
         stolen=pl.col("cpu_steal_us").sum()
         / pl.sum_horizontal(f"cpu_{mode}_us" for mode in MODES).sum(),
     ).row(0, named=True)
-    return found | {"null_drift": _null_drift(experiment, points, frames["trials"])}
+    return found | {"null_drift": _null_drift(experiment, frames, before)}
 
 
 def why(found: Mapping[str, float | None], asked: Refusal | None) -> str:
@@ -58,13 +62,23 @@ def why(found: Mapping[str, float | None], asked: Refusal | None) -> str:
     )
 
 
-def _null_drift(experiment: str, points: pl.DataFrame, trials: pl.DataFrame) -> float | None:
-    """Return by which share the median of the last third of trials differs from the first's."""
-    cost = costs(experiment, points, trials, limits.CEILINGS)[COST]
-    if len(cost) < 2:
-        return None
-    third = max(1, len(cost) // 3)
-    return abs(cost.tail(third).median() / cost.head(third).median() - 1)
+def _null_drift(
+    experiment: str, frames: Mapping[str, pl.DataFrame], before: Mapping[str, pl.DataFrame] | None
+) -> float | None:
+    """Return by which share the null server's cost changed, as `plan.dataset.Refusal` says."""
+    own = costs(experiment, frames["points"], frames["trials"], limits.CEILINGS)
+    if before and own["n"].n_unique() == 1:
+        both = [
+            pl.concat([before[name], frames[name]], how="diagonal_relaxed")
+            for name in ("points", "trials")
+        ]
+        known = costs(experiment, *both, limits.CEILINGS)
+        now = pl.col("n") == own["n"][0]
+        first, last = known.filter(~now)[COST], known.filter(now)[COST]
+    else:
+        third = max(1, len(own) // 3)
+        first, last = own[COST].head(third), own[COST].tail(third if len(own) > 1 else 0)
+    return abs(last.median() / first.median() - 1) if len(first) and len(last) else None
 
 
 def costs(

@@ -227,7 +227,8 @@ class Refusal(Spec):
     null_drift: Share = Field(
         None,
         description="By which share the null server's CPU time for each reply differs between the "
-        "first and the last third of its trials, at the rate that most of them have.",
+        "first and the last third of its trials, at the rate that most of them have; in a sitting "
+        "of one round, from the sittings of the experiment before it on the same kind of CPU.",
     )
 
 

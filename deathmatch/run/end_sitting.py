@@ -9,10 +9,11 @@ import argparse
 import datetime as dt
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from deathmatch.data import archive, records, refusal, sittings, tidy
+from deathmatch.data import archive, limits, records, refusal, sittings, tidy
 from deathmatch.data.inventory import Inventory
 from deathmatch.data.sittings import Attempt
 from deathmatch.errors import UserError, as_typed
@@ -68,9 +69,7 @@ def _keep(held: Inventory, attempt: Attempt) -> None:
     sittings.add(dataset, attempt)
     for trial in trials if attempt.refused else ():
         shutil.rmtree(trial.path)
-    accepted = sittings.accepted(dataset)
-    own = (one.name for one in files.dataset(dataset).sittings if one.experiment == experiment)
-    kept = tuple(name for name in own if name in accepted)
+    kept = _accepted(dataset, experiment)
     if kept:
         archive.pack(dataset, Choice(sittings=kept), so_far=True)
     else:
@@ -85,7 +84,12 @@ def _attempt(
 ) -> Attempt:
     """Return the attempt at a sitting of these records; `before` is the one before it."""
     read = list(map(records.read, measured))
-    numbers = refusal.numbers(read[0]["experiment"], tidy.frames(read[0]["experiment"], measured))
+    experiment = read[0]["experiment"]
+    earlier = _before(dataset, name, read[0])
+    numbers = refusal.numbers(
+        experiment, tidy.frames(experiment, measured),
+        tidy.frames(experiment, earlier) if earlier else None,
+    )  # fmt: skip
     took_us = [record.get("wall_us") or 0 for record in read]
     ends = [
         dt.datetime.strptime(record["started_at"], UTC) + dt.timedelta(microseconds=us)
@@ -103,3 +107,23 @@ def _attempt(
         hours=round(sum(took_us) / 3.6e9, 4), trials=len(read), numbers=numbers,
         refused=refused or refusal.why(numbers, files.dataset(dataset).refuse),
     )  # fmt: skip
+
+
+def _accepted(dataset: str, experiment: str) -> tuple[str, ...]:
+    """Return the names of an experiment's accepted sittings, in the order of the dataset."""
+    kept, every = sittings.accepted(dataset), files.dataset(dataset).sittings
+    return tuple(one.name for one in every if one.experiment == experiment and one.name in kept)
+
+
+def _before(dataset: str, name: str, one: Mapping[str, Any]) -> list[Path]:
+    """Return the null server's records in the other accepted sittings of a record's experiment.
+
+    They are those of the record's kind of CPU.
+    """
+    others = tuple(kept for kept in _accepted(dataset, one["experiment"]) if kept != name)
+    held = Inventory(dataset, Choice(sittings=others)).measured if others else {}
+    return [
+        file for trial, file in held.items()
+        if trial.server.name in limits.CEILINGS
+        and records.read(file)["machine"]["cpu"] == one["machine"]["cpu"]
+    ]  # fmt: skip
