@@ -15,8 +15,6 @@ from conftest import ROOT, Tree, copy_tree, wait_for
 
 from deathmatch.analysis import accepting
 
-pytestmark = pytest.mark.alone
-
 CONNECTIONS = 8
 DATASET = """title = "a test"
 trials = 1

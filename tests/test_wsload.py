@@ -572,7 +572,6 @@ environment = "all"
 """
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("environment", ["unthrottled", "ec2-like"])
 def test_a_trial(measured, environment):
     _, paths = measured
@@ -620,7 +619,6 @@ def test_a_trial(measured, environment):
     )
 
 
-@pytest.mark.alone
 def test_tables_of_the_trials(measured):
     tree, _ = measured
     tree.deathmatch("tidy", "data/tiny/c10k").succeeded()
