@@ -57,14 +57,6 @@ def test_one_release_on_two_runtimes_is_the_runtimes_share():
     assert round(row["median"], 2) == 1.3 and row["runtime"] == "Python 2.7, then Python 3.11"
 
 
-def test_a_folder_that_only_the_experiment_has_is_one_of_several_releases():
-    releases = history.releases()
-    for server in files.servers():
-        if list(server.experiments) == ["history"]:
-            same = releases.filter(system=server.release.system)
-            assert len(same) > 1, server.name
-
-
 def test_neighbours_are_compared_within_rounds():
     changed = history.changes(history.by_trial(TORNADO))
     assert changed["median"].round(2).to_list() == [1.2, 2.74]
@@ -79,17 +71,6 @@ def test_a_release_on_another_runtime_is_compared_with_the_same_release():
     assert before["Tornado 2.4.1, PyPy 7.3.3"] == "Tornado 2.4.1, Python 2.7.18"
     assert before["Tornado 3.2.2, Python 2.7.18"] == "Tornado 2.4.1, Python 2.7.18"
     assert history.on_two_runtimes(changed)["after"].to_list() == ["Tornado 2.4.1, PyPy 7.3.3"]
-
-
-def test_only_releases_on_pypy_lead_to_no_later_one():
-    lines = [
-        history.main_line(system)
-        for _, system in history.releases().group_by("system", maintain_order=True)
-    ]
-    aside = history.releases().join(pl.concat(lines), on="server", how="anti")
-    assert aside["server"].to_list() == [
-        "cherrypy-3.2-pypy", "tornado-2.4-pypy", "twisted-12-pypy",
-    ]  # fmt: skip
 
 
 def test_a_trial_without_one_of_the_rates_does_not_count():

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from deathmatch.analysis import judging, reply_rates, selecting
+from deathmatch.analysis import judging, selecting
 from deathmatch.analysis.by_trial import Values
 from deathmatch.quantities.definitions import REPLY_RATE_OVERLOAD
 from deathmatch.quantities.quantity import RATE, REPLY, TOP, Points
@@ -77,14 +77,10 @@ def test_an_overload_is_at_the_highest_rate_of_all(others, top_rps):
     sides = [sweep("slow"), sweep("near").filter(pl.col(RATE).is_in(others))]
     found = selecting.at_highest_rate([selecting.variant_of(side, Points.ALL) for side in sides])
     assert {rate for side in found for rate in side.points[RATE]} == {top_rps}
+    apart = [side.filter(pl.col(RATE) == rate) for side, rate in zip(sides, RATES)]
+    lone, _ = selecting.at_highest_rate([selecting.variant_of(side, Points.ALL) for side in apart])
+    assert not lone.values(REPLY_RATE_OVERLOAD) and not lone.values(REPLY_RATE_OVERLOAD).hidden
     limited = sides[1].with_columns(client_limited=pl.col(RATE) == top_rps, report=None)
     limited = selecting.variant_of(limited.with_columns(laws_broken=NO_LAW), Points.VALID)
     hidden = selecting.at_highest_rate([found[0], limited])[1].values(REPLY_RATE_OVERLOAD)
     assert hidden.hidden and not hidden
-
-
-def test_those_that_were_not_overloaded_have_no_order():
-    points = pl.concat([sweep("rung"), sweep("near"), sweep("slow"), sweep("open")])
-    found = reply_rates.in_overload(points.with_columns(variant="server"), ["server"])
-    assert found.filter("at_least")["server"].to_list() == ["open"]
-    assert reply_rates.ranking(found, "server") == "open > near > rung > slow"

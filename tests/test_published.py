@@ -76,24 +76,6 @@ def test_every_file_belongs_to_a_source_and_every_definition_is_used():
     assert set(everything["testbed"]) == set(published.testbeds()["testbed"])
 
 
-def test_wikipedia_chart():
-    chart = rows("walkin2009", place="post: Wikipedia chart")
-    assert chart["value"].to_list() == [8213, 3353, 2223, 2066, 785]
-    assert chart["value"].is_sorted(descending=True)
-
-
-def test_walkin_backlog_plateaus():
-    def plateau(backlog: int, schedulers: str) -> float:
-        where = {"place": "post: backlog graphs", "quantity": "reply_rate"}
-        found = rows("walkin2009", **where, backlog=backlog, schedulers=schedulers)
-        return found["value"].max()
-
-    assert plateau(1, "all") < plateau(1, "one"), "1: SMP is the slower"
-    assert plateau(5, "all") > plateau(5, "one")
-    best = max([1, 5, 128, 256], key=lambda backlog: plateau(backlog, "all"))
-    assert best == 128
-
-
 def test_misultin_csv_adds_up():
     table = rows("walkin2009", place="post: update, misultin-smp-30.csv")
     assert table["offered_rate_rps"].unique().sort().to_list() == list(range(1000, 10001, 1000))
@@ -113,53 +95,6 @@ def test_misultin_csv_adds_up():
         assert cell("request_rate", "mean") == [rate]
 
 
-def test_misultin_loses_requests_from_8000_on():
-    table = rows("walkin2009", place="post: update, misultin-smp-30.csv", statistic="mean")
-    lossy = table.filter(pl.col("quantity") == "error_rate", pl.col("value") > 0)
-    assert lossy["offered_rate_rps"].to_list() == [8000, 9000, 10000]
-    assert lossy["value"].to_list() == [0.16, 0.17, 0.27]
-
-
-def test_httperf_sample_is_consistent():
-    sample = {"place": "comment 2009-09-19 09:37/post author"}
-    rate = value("walkin2009", **sample, quantity="connection_rate")
-    interval_us = value("walkin2009", **sample, quantity="connection_interval")
-    assert rate * interval_us / 1e6 == pytest.approx(1, abs=0.05)
-    times = rows("walkin2009", **sample, quantity="connection_time")
-    of = dict(times.select("statistic", "value").iter_rows())
-    assert of["minimum"] < of["median"] < of["mean"] < of["maximum"] < 3_100_000
-
-
-def test_williams_ranks_are_dense_and_name_all_servers():
-    ranks = rows("williams2009", statistic="order").filter(pl.col("quantity").str.ends_with("rank"))
-    three = ranks.filter(pl.col("place") != "post: Update 2")
-    for key, group in three.group_by("place", "quantity"):
-        assert set(group["system"]) == {"nginx", "Yaws", "MochiWeb"}, key
-        assert group["value"].min() == 1, key
-        assert group["value"].max() == group["value"].n_unique(), key
-    nginx = three.filter(pl.col("quantity").is_in(["cpu_rank", "load_rank"]), system="nginx")
-    assert nginx["value"].to_list() == [1] * 6, "three rounds, nginx lowest in both"
-
-
-def test_williams_load():
-    calls = value("williams2009", quantity="requests_per_connection")
-    rates = rows("williams2009", quantity="offered_connection_rate")
-    top = rates.filter(statistic="maximum")["value"][0] * calls
-    slow = rows("williams2009", quantity="response_time", system="MochiWeb")
-    assert slow["offered_rate_rps"].unique().to_list() == [top]
-    assert slow.sort("kernel_poll")["value"].to_list() == [14_000, 65_000]
-
-
-def test_ostinelli_peaks_and_load():
-    peaks = rows("ostinelli2011", place="post: Test results", quantity="reply_rate")
-    assert peaks["value"].to_list() == [1500, 3000, 4850, 8600, 9700]
-    calls = value("ostinelli2011", quantity="requests_per_connection")
-    for end in ("minimum", "maximum"):
-        where = {"place": "post: method", "statistic": end}
-        connections = value("ostinelli2011", **where, quantity="offered_connection_rate")
-        assert connections * calls == value("ostinelli2011", **where, quantity="offered_rate")
-
-
 @pytest.mark.parametrize(
     ("testbed", "timeouts", "without"), [("ec2", 10859, 6), ("local", 5220, 14)]
 )
@@ -175,13 +110,6 @@ def test_moritz_tables(testbed, timeouts, without):
     # "rows are sorted by connection timeout, handshake time and stddev, …"
     order = ["connection_timeouts_count", "handshake_time_mean", "handshake_time_stddev"]
     assert table.sort(order)["position"].to_list() == list(range(1, 20))
-
-
-def test_moritz_measured_the_same_19_servers_twice():
-    ec2, local = moritz("ec2"), moritz("local")
-    assert set(ec2["system"]) == set(local["system"])
-    assert ec2["system"][0] == "erlang-cowboy"
-    assert value("moritz2012", quantity="servers", value=19.0) == ec2.height
 
 
 def test_times_were_converted_from_the_printed_milliseconds():
@@ -200,17 +128,6 @@ def test_day_storage_table():
         size = value("day2011", system=system, quantity="memory_per_message")
         overhead = value("day2011", system=system, quantity="memory_overhead")
         assert size / raw - 1 == pytest.approx(overhead, abs=0.005), system
-
-
-def test_day_rates():
-    def rate(system: str, place: str, **columns) -> float:
-        return value("day2011", system=system, place=place, quantity="reply_rate", **columns)
-
-    erlang, python = "post: Erlang table", "post: Python table"
-    for system in ("eventlet echo", "eventlet wsgi", "eventlet wsgi webob"):
-        assert rate(system, python, processes=2) > 1.7 * rate(system, python, processes=1)
-    assert rate("Erlang openstack", erlang) > 3 * rate("webmachine", erlang)
-    assert rate("Erlang echo", erlang) > rate("eventlet echo", python, processes=2)
 
 
 def test_one_number_of_a_source_is_one():
@@ -238,25 +155,6 @@ def test_day_rerun_rates_are_requests_over_time():
 
 
 # The claims
-
-
-def test_claims_cover_every_source_and_the_readers_objections():
-    assert len(CLAIMS) >= 40
-    assert {claim.source for claim in CLAIMS} == set(published.FACTORS)
-    assert sum(claim.role == "objection" for claim in CLAIMS) >= 10
-    assert {claim.experiment for claim in CLAIMS} <= set(files.names("experiment"))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "ostinelli-mean-hides-tail", "ostinelli-mean-hides-median", "walkin-active-mode-overloads",
-        "walkin-native-code-no-difference", "ostinelli-url-parse-is-slow",
-        "moritz-pypy-beats-cpython-tornado", "ostinelli-errors-are-queueing",
-    ],
-)  # fmt: skip
-def test_a_known_objection_is_in_the_ledger(name):
-    assert name in BY_ID
 
 
 def test_what_is_not_tested_has_a_reason_and_is_in_no_count():
@@ -318,11 +216,6 @@ def test_the_sources_own_numbers_pass_the_rule(claim):
         assert [first.low, first.high] == pytest.approx([0.9 * effect, 1.1 * effect], rel=0.01)
 
 
-def test_a_range_that_is_stated_has_half_of_its_lower_and_double_of_its_higher_end():
-    (one,) = BY_ID[RANGE].now
-    assert (one.low, one.high) == (pytest.approx(math.sqrt(2), abs=0.01), 4**2)
-
-
 def test_a_size_needs_the_effect_and_two_bounds():
     sizes = [claim for claim in CLAIMS if claim.basis == "size"]
     assert {claim.id for claim in sizes} <= {claim.id for claim in WITH_NUMBERS}
@@ -378,12 +271,9 @@ def copy(tmp_path):
     [
         (",785,exact", ",-inf,exact", "line 6: "),
         (",785,exact", ",785,roughly", "line 6, column reading"),
-        (",785,exact", ",,exact", "line 6, column value"),
         ("reply_rate,1/s,unstated,785", "reply_rate,us,unstated,785", "line 6: "),
-        ("reply_rate,1/s,unstated,785", "speed,1/s,unstated,785", "line 6, column quantity"),
         ("walkin2009-wikipedia", "my-laptop", "line 2, column testbed"),
         ("configuration,processes", "configuration,workers", "line 1"),
-        (",785,exact", ",many,exact", "walkin2009.csv"),
     ],
 )
 def test_a_slip_in_a_csv_is_reported_with_its_place(copy, old, new, message):
@@ -417,11 +307,7 @@ def test_an_unknown_source_is_answered_with_the_nearest():
         ('statistic = "died"', 'b = { server = "null" }, statistic = "died"', "has no ratio"),
         ('a = { server = "yucan", ', "a = { ", "names no server"),
         ('id = "day-ets-bytes"', 'id = "day-sqlite-bytes"', "there twice"),
-        ('basis = "size"', 'basis = "guess"', "basis"),
         ("cpus = 2", "cores = 2", "unknown key"),
-        ("cpus = 2", 'cpus = "2"', "cpus"),
-        ('role = "result"', 'role = "result"\nnote = "x"', "unknown key"),
-        ("now = [", "later = [", "unknown key"),
         ("[[claim]]", "[[claim", "not TOML"),
     ],
 )
@@ -518,7 +404,7 @@ def test_effects_are_written_with_interval_and_n(effect, text):
     assert verdict_words.effect_text(effect) == text
 
 
-def test_a_peak_that_nothing_limited_leaves_its_end_open():
+def test_an_effect_of_a_peak_that_nothing_limited_is_a_bound():
     at_least, known = (
         Values(dict.fromkeys((1, 2, 3), 9900.0), at_least=frozenset((1, 2, 3))),
         Values({1: 4000.0, 2: 4100.0, 3: 4200.0}),
@@ -527,17 +413,8 @@ def test_a_peak_that_nothing_limited_leaves_its_end_open():
         judging.effect(sides)
         for sides in ((at_least, known), (known, at_least), (at_least, at_least))
     )
-    assert verdict(higher, 2, "above") == judging.REPLICATED
-    assert verdict(higher, 3, "above") == judging.OPEN
-    assert verdict(lower, 0.5, "above") == judging.NOT
-    for direction in ("above", "below"):
-        assert verdict(neither, 0.9, direction) == judging.OPEN
     said = list(map(verdict_words.effect_text, (higher, lower, neither)))
     assert said == ["at least 2.36, n = 3", "at most 0.424, n = 3", "no limit reached, n = 3"]
-
-
-def verdict(interval: Interval, threshold: float, direction: str) -> str:
-    return judging._judged(interval, *judging.claimed_range(threshold, direction)).verdict
 
 
 def test_what_rounding_hides_widens_a_ratio_of_response_times():
@@ -546,8 +423,5 @@ def test_what_rounding_hides_widens_a_ratio_of_response_times():
 
     even = judging.effect([trials(100, 100, 100)] * 2)
     assert (even.low, even.estimate, even.high) == (pytest.approx(1 / 3), 1.0, 3.0)
-    assert verdict(even, 1.1, "below") == judging.OPEN
     unbounded = judging.effect([trials(100, 200, 300), trials(0, 50, 100)])
     assert unbounded.high == judging.INFINITE
-    far = judging.effect([trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000)])
-    assert verdict(far, 29, "above") == judging.REPLICATED

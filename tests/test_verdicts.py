@@ -150,13 +150,6 @@ def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
     assert c10k.connections_table(points).is_empty()
 
 
-def test_the_instruments_are_those_that_measure_the_harness():
-    assert files.instruments() == [
-        "acceptors", "applications", "c-readiness", "eventmachine", "lookups", "lookups-otp23",
-        "null", "perl-ev", "ws-null",
-    ]  # fmt: skip
-
-
 # A claim about a condition, and its contrast without it
 
 
@@ -192,33 +185,6 @@ def test_a_claim_is_decided_on_the_release_of_its_time_and_on_todays(plant):
     assert not died.same and died.then.sides[0].what.startswith("Tornado 1.2.1, ")
     # Where select survives, there is nothing that epoll could save it from.
     assert (cured.then.verdict, cured.now.verdict) == (judging.REPLICATED, judging.UNREACHED)
-
-
-def test_walkins_chart_is_compared_then_on_software_of_its_time(plant):
-    cost = {RATE: 9000, "backlog": 128}
-    configurations = {
-        "cherrypy": "production",
-        "webpy-modwsgi": "daemon",
-        "django-modwsgi": "daemon",
-    }
-    # Any of today's among those of the time would break the order.
-    today = [
-        {"server": server, "configuration": configuration, REPLY: 8000.0, **cost}
-        for server, configuration in configurations.items()
-    ]
-    time_of_post = [
-        {"server": server, REPLY: 1000.0 * place, **cost}
-        for place, server in enumerate(("cherrypy-3.2", "webpy-0.33", "django-1.1"), 1)
-    ]
-    tornado = [{"server": server, REPLY: 5000.0, **cost} for server in ("tornado", "tornado-0.2")]
-    row = plant("single-thread", today + time_of_post + tornado)["walkin-chart-order"]
-    assert row.then.verdict == judging.REPLICATED and row.now.verdict == judging.NOT
-
-
-def test_only_todays_releases_hold_connections_of_the_first_figure(plant):
-    plant("c10k", [websocket(server, "unthrottled") for server in ("tornado", "tornado-1")])
-    points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
-    assert c10k.held(points)["label"].to_list() == ["tornado"]
 
 
 # Conditions
@@ -327,48 +293,6 @@ def test_what_a_search_offered_beyond_the_capacity_decides_where_a_sweep_did_not
     assert Ledger()["ostinelli-others-fail-under-load"].now.verdict == judging.REPLICATED
 
 
-@pytest.mark.parametrize(("seconds", "verdict"), [(2, judging.UNREACHED), (60, judging.NOT)])
-def test_an_average_over_a_minute_is_none_of_two_seconds(plant, seconds, verdict):
-    servers = (
-        ("nginx", "tuned", "epoll"), ("yaws-poll", "cached", "poll"),
-        ("mochiweb-poll", "tuned", "poll"),
-    )  # fmt: skip
-    found = plant("static", [
-        {"server": server, "configuration": configuration, "readiness": readiness, RATE: 2000,
-         "duration_us": 1_000_000 * seconds, "load_average_max": 3.0 - n}
-        for n, (server, configuration, readiness) in enumerate(servers)
-    ])  # fmt: skip
-    assert found["williams-nginx-lowest-load"].now.verdict == verdict
-
-
-def test_an_overload_that_nobody_was_offered_is_no_verdict_and_is_not_missing(plant):
-    def one(server: str, backlog: int, rps: float) -> dict:
-        return {"server": server, "backlog": backlog, "somaxconn": 4096, RATE: 5000, REPLY: rps}
-
-    found = plant("backlog", [
-        one("yucan", 5, 4950), one("yucan", 128, 4950),
-        one("tornado", 5, 2000), one("tornado", 128, 3000),
-    ])  # fmt: skip
-    row = found["walkin-backlog-helps-python-most"].now
-    assert row.verdict == judging.UNREACHED and "answered the highest rate in full" in row.why
-
-
-def test_an_overload_is_one_rate_that_each_was_offered(plant):
-    def offered(backlog: int, *answered: tuple[int, float]) -> list[dict]:
-        known = {"server": "yucan", "backlog": backlog, "somaxconn": 4096}
-        return [known | {RATE: rate, REPLY: rps} for rate, rps in answered]
-
-    found = plant("backlog", [
-        *offered(5, (3000, 3000.0), (9000, 4000.0)),
-        *offered(128, (3000, 3000.0), (9000, 5000.0), (24_000, 12_000.0)),
-    ])  # fmt: skip
-    row = found["walkin-backlog-5-to-128-one-core"].now
-    assert row.verdict == judging.REPLICATED
-    assert row.interval.estimate == pytest.approx(1.25, rel=0.01)
-    plant("backlog", [*offered(5, (9000, 4000.0)), *offered(128, (24_000, 12_000.0))])
-    assert Ledger()["walkin-backlog-5-to-128-one-core"].now.verdict == judging.NOT_RUN
-
-
 def test_what_the_client_hides_is_not_called_missing(plant):
     servers = ("cherrypy", "webpy-modwsgi", "django-modwsgi", "tornado")
     found = plant("single-thread", [
@@ -418,16 +342,6 @@ def test_without_a_capacity_no_rate_is_a_share_of_it(plant):
         for rate in (3000, 9000)
     ])  # fmt: skip
     assert found["walkin-few-connections-at-once"].now.verdict == judging.NOT_RUN
-
-
-def test_processes_of_which_one_may_have_served_all_decide_nothing(plant):
-    found = plant("overhead", [
-        {"server": "eventlet-echo", "layer": "echo", "schedulers": schedulers, RATE: 0,
-         REPLY: 7000.0}
-        for schedulers in ("one", "all")
-    ])  # fmt: skip
-    row = found["day-second-process-more-than-doubles-echo"]
-    assert row.now.verdict == judging.UNREACHED and "least busy process" in row.now.why
 
 
 @pytest.mark.parametrize(
