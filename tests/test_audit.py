@@ -1,7 +1,6 @@
 """The audit: what it reads of other machines, what each check finds, and real bad settings."""
 
 import json
-import math
 import subprocess
 import sys
 
@@ -14,7 +13,6 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import audit, hardware, host_state
 from deathmatch.hosts.audit import Audit, Demand
 from deathmatch.hosts.host_state import State
-from deathmatch.plan import files, matrix
 
 # What a machine of 192 CPUs with a busy firewall shows.
 SHOWN = """65536
@@ -187,16 +185,6 @@ def test_demand_is_what_the_load_asks():
                        "factors": {}, "duration_s": 60})  # fmt: skip
     assert asked.connections_held == 20_000
     assert audit.trial_demand({"measures": "storage", "factors": {}}) == Demand()
-
-
-def test_demand_of_every_dataset_can_be_told():
-    for name in files.names("dataset"):
-        specs = [trial.spec() for trial in matrix.trials(name)]
-        asked = audit.most(map(audit.trial_demand, specs))
-        assert asked.connections_worst >= asked.connections_held
-        assert asked.connections_worst > 0
-        assert math.isfinite(asked.connections_per_s)
-    assert audit.most([]) == Demand()
 
 
 # Runs inside a sandbox: plants one bad setting after the other, each undone, and prints what is

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from conftest import Tree
 
-from deathmatch.builds import clients
-
 OVERHEAD = """
 title = "a test"
 trials = 2
@@ -45,11 +43,6 @@ def trial(tree: Tree, dataset: str, server: str, n: int = 1) -> Path:
 def recorded(tree: Tree, path: Path) -> dict | None:
     file = tree.path / path / "trial.json"
     return json.loads(file.read_text()) if file.exists() else None
-
-
-def test_what_an_experiment_needs():
-    assert clients.needed("backlog") == ["httperf"] and clients.needed("storage") == []
-    assert clients.needed("readiness") == ["roundtrip"] and clients.needed("c10k") == ["wsload"]
 
 
 def test_a_missing_client_stops_the_plan_and_the_trial_by_name(tree: Tree):

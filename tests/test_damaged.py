@@ -17,35 +17,23 @@ from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
 from deathmatch.measure import server_process
 from deathmatch.plan import files, validation_errors
-from deathmatch.run import cli_config
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 HTTPERF = (TRIAL / "httperf-500.txt").read_text()
 RECORD = json.loads((TRIAL / "trial.json").read_text())
-CONFIG = {"dataset": "quick", "testbed": "netns", "servers": "all", "experiments": "all"}
 
 
 @pytest.mark.parametrize(
     ("found", "damaged"),
     [
-        (r"test-duration [\d.]+", "test-duration 1.2.3"),
         (r"test-duration [\d.]+", "test-duration -1.0"),
-        (r"total: connections \d+", "Total: connections ٣"),
-        (r"Total: connections \d+", f"Total: connections {'9' * 400}"),
         (r"Net I/O: [\d.]+", f"Net I/O: {'9' * 306}"),
-        (r"reply-rate = [\d.]+", "reply-rate = 1.2.3"),
-        (r"reply-rate = .*\n", ""),
         (r"2xx=\d+", "2xx=7"),
-        (r"other 0", "other 3"),
         (r"( +0\.\d{3}) \d+\n", r"\1 99999\n"),
-        (r"( +0\.\d{3}) \d+\n", r"\1 -1\n"),
-        (r"( +0\.\d{3}) \d+\n", rf"\1 {'9' * 5000}\n"),
     ],
 )
 def test_a_report_of_httperf_that_cannot_be_is_told(found, damaged):
     report = re.sub(found, damaged, HTTPERF, count=1)
-    if report == HTTPERF:
-        report = re.sub(found, damaged, HTTPERF, count=1, flags=re.IGNORECASE)
     assert report != HTTPERF
     httperf.GENERATOR.parse((HTTPERF,), 1)
     with pytest.raises(Truncated):
@@ -55,13 +43,9 @@ def test_a_report_of_httperf_that_cannot_be_is_told(found, damaged):
 @pytest.mark.parametrize(
     ("found", "damaged"),
     [
-        ("connections: 8\n", "connections: -8\n"),
-        ("connections: 8\n", "connections: 1_000\n"),
         ("connections: 8\n", "connections: eight\n"),
         ("offered_rate_rps: 200.000", "offered_rate_rps: nan"),
-        ("service_time 156.672", "service_time 1.2.3"),
         ("latency 160.000 161.024 4", "latency 160.000 161.024 5"),
-        ("send_lag 0.000 1.000 4\n", ""),
         ("errors_other: 1", "errors_other: 0"),
     ],
 )
@@ -73,24 +57,14 @@ def test_a_report_of_roundtrip_that_cannot_be_is_told(found, damaged):
         roundtrip.GENERATOR.parse((report.replace(found, damaged, 1),), 1)
 
 
-def test_a_short_report_of_roundtrip_that_has_an_end_is_told():
-    with pytest.raises(Truncated):
-        roundtrip.GENERATOR.parse(("roundtrip: 1\nend\n",), 1)
-
-
 @pytest.mark.parametrize(
     ("found", "damaged"),
     [
         ('"cpu_us": 5', '"cpu_us": -5'),
-        ('"cpu_us": 5', '"cpu_us": "5"'),
-        ('"cpu_us": 5', '"cpu_us": true'),
-        ('"cpu_us": 5', f'"cpu_us": {"9" * 400}'),
         ('"loop_busy_share": 0.5', '"loop_busy_share": NaN'),
         ('"echoed_count": 4', '"echoed_count": 5'),
-        ('"opened_count": 4', '"opened_count": 3'),
         ('"opened_count": 4', '"opened_count": null'),
         ('"refused": 1', '"rejected": 1'),
-        ('"it sent late"', "7"),
         ('"connections": {', f'"connections": {"[" * 3000}{{'),
     ],
 )
@@ -119,7 +93,6 @@ def test_a_truncated_report_leaves_no_times(tmp_path):
     ("damage", "wrong"),
     [
         (lambda text: text[:-3], "the last line has no end"),
-        (lambda text: text.replace("time_us", "time_ns", 1), "does not name the columns"),
         (lambda text: text.replace("\n179,", "\n-179,", 1), "a number of time_us cannot be"),
         (lambda text: text.replace("\n179,", "\n99999999999,", 1), "not in the order"),
         (lambda text: text.replace("\n179,,", "\n179,,,", 1), "not 37 values"),
@@ -144,17 +117,9 @@ def changed(**keys) -> dict:
     [
         changed(points=[RECORD["points"][0]] * 2),
         changed(points=[RECORD["points"][0] | {"log": "../../../etc/passwd"}]),
-        changed(points=[RECORD["points"][0] | {"log": "/etc/passwd"}]),
-        changed(points=[RECORD["points"][0] | {"offered_rate_rps": -1}]),
         changed(started_at="2026-99-99T00:00:00Z"),
-        changed(stops=[{}]),
-        changed(conformance=[{"name": "it answers"}]),
-        changed(cpus={"server": "all"}),
-        changed(n=10**400),
         changed(server="../../x"),
         changed(spec={key: RECORD["spec"][key] for key in RECORD["spec"] if key != "duration_s"}),
-        changed(spec=RECORD["spec"] | {"client": "ab"}),
-        float("nan"),
         changed(wall_us=float("nan")),
     ],
 )
@@ -198,16 +163,6 @@ def test_a_client_that_names_itself_is_told(tmp_path):
     file.write_text(f'name = "other"\n{file.read_text()}')
     with pytest.raises(UserError, match="its own folder"):
         registry.read("mine", file)
-
-
-@pytest.mark.parametrize(
-    "text", ["a: 2001-99-99", "a: 0b_", "a: " + "[" * 3000, "a: " + "9" * 5000]
-)
-def test_a_configuration_that_yaml_cannot_read_is_told(tmp_path, text):
-    file = tmp_path / "config.yaml"
-    file.write_text(text)
-    with pytest.raises(UserError, match="cannot be read"):
-        cli_config.check_file(file)
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "a\0b", "..", "../../x", "/etc", "-n", "a\nb", "a;b"])

@@ -3,7 +3,6 @@
 import json
 import tomllib
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from conftest import ROOT, Tree
@@ -38,13 +37,6 @@ def test_every_server_that_serves_an_experiment_is_measured_in_full():
     for experiment in files.names("experiment"):
         measured = {trial.server for trial in trials if trial.experiment.name == experiment}
         assert measured >= set(matrix.serving(experiment, slow=False)), experiment
-
-
-def test_the_servers_are_read_once_for_all_experiments(monkeypatch):
-    read = []
-    every = files.servers()
-    monkeypatch.setattr(files, "servers", lambda: read.append(1) or every)
-    assert matrix.trials("full") and len(read) == 1
 
 
 def test_order_is_random_but_the_same_each_time():
@@ -154,12 +146,6 @@ def test_placeholders_are_those_of_the_variant():
     assert own and trial.placeholders == trial.variant.factors | own | {"experiment": "storage"}
 
 
-def test_a_path_finds_its_trial():
-    for trial in matrix.trials("smoke"):
-        assert matrix.find(trial.path) == trial
-        assert matrix.find(f"{trial.path}/") == trial
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -178,30 +164,18 @@ def test_any_other_path_finds_none(path):
         matrix.find(path)
 
 
-def test_choice_narrows():
-    chosen = matrix.trials("smoke", servers=["null", "yaws"], experiments=["backlog"])
-    assert {trial.server.name for trial in chosen} == {"null", "yaws"}
-    assert set(chosen) == {
-        trial
-        for trial in matrix.trials("smoke")
-        if trial.server.name in ("null", "yaws") and trial.experiment.name == "backlog"
-    }
-    assert matrix.trials("smoke", servers=[]) == []
-
-
-@pytest.mark.parametrize("dataset", ["smoke", "quick"])
-def test_a_server_that_is_named_is_measured_in_all_that_it_serves(dataset):
-    held = set(files.dataset(dataset).experiments)
-    whole = matrix.trials(dataset)
+def test_a_server_that_is_named_is_measured_in_all_that_it_serves():
+    held = set(files.dataset("smoke").experiments)
+    whole = matrix.trials("smoke")
     for server in files.servers():
-        mine = matrix.trials(dataset, [server.name])
+        mine = matrix.trials("smoke", [server.name])
         wanted = set(server.experiments) & held if server.runs else set()
         assert {trial.experiment.name for trial in mine} == wanted
         # What the dataset plans of it stays as it is, and nothing is added to it.
         planned = [trial for trial in whole if trial.server == server]
         there = {trial.experiment for trial in planned}
         assert {trial for trial in mine if trial.experiment in there} == set(planned)
-    assert set(matrix.possible(dataset)) >= set(whole)
+    assert set(matrix.possible("smoke")) >= set(whole)
 
 
 def test_a_new_server_is_measured_in_all_that_it_serves(tree: Tree):
@@ -274,18 +248,6 @@ def test_a_factor_of_the_load_that_contradicts_is_told(old, new, said):
     assert said in str(raised.value)
 
 
-FINGERPRINT = (
-    "from deathmatch.plan import files, server\nprint(server.fingerprint(files.server({!r})))"
-)
-
-
-def test_fingerprint_sees_sources_outside_the_folder(tree: Tree):
-    script = FINGERPRINT.format("yucan-otp27")
-    before = tree.run("python", "-c", script).succeeded().text
-    tree.replace("servers/yucan/src/yucan.erl", "original", "first one")
-    assert tree.run("python", "-c", script).succeeded().text != before
-
-
 def test_a_slow_build_is_measured_only_where_a_dataset_names_it(tree: Tree):
     tree.replace("servers/yucan/server.toml", "title =", "slow_build = true\ntitle =")
     block = "rates_rps = [1]\nduration_s = 1\n[[experiments.backlog.grids]]\n"
@@ -300,11 +262,3 @@ def test_a_slow_build_is_measured_only_where_a_dataset_names_it(tree: Tree):
     assert "'yaws'" in servers and "'yucan'" not in servers
     tree.replace("config/datasets/slow.toml", "grids]]\n", 'grids]]\nservers = ["yucan"]\n')
     assert "['yucan']" in tree.run("python", "-c", script).succeeded().text
-
-
-def test_fingerprint_sees_names_as_well_as_contents(tree: Tree):
-    script = FINGERPRINT.format("null")
-    before = tree.run("python", "-c", script).succeeded().text
-    folder = Path(tree.path, "servers/null")
-    (folder / "null.c").rename(folder / "nul.c")
-    assert tree.run("python", "-c", script).succeeded().text != before

@@ -1,6 +1,5 @@
 """What servers take from registries: by which commands, and lists without any address."""
 
-import json
 import re
 import subprocess
 import sys
@@ -58,19 +57,6 @@ def test_every_list_in_a_folder_is_named_by_its_server():
                 assert server.packages.lists.get(key) == path.name, path
                 found += 1
     assert found > 10 and set(own.values()) == set(LISTS) - {"pypi"}
-
-
-def test_no_list_of_npm_names_where_packages_are():
-    for path in ROOT.glob("servers/**/package-lock.json"):
-        for name, package in json.loads(path.read_text())["packages"].items():
-            assert "resolved" not in package, (path, name)
-            assert not name or package["integrity"].startswith("sha512-")
-
-
-def test_modules_of_go_share_one_listener():
-    for name in ("go", "go-gonet", "coder-ws"):
-        assert "servers/_go" in files.server(name).sources
-        assert "syscall" not in (ROOT / "servers" / name / "main.go").read_text()
 
 
 def test_addresses_are_stripped_from_lists_and_nothing_else(tmp_path):

@@ -19,7 +19,6 @@ from deathmatch.data import offered_rate, records, tables, tidy
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, httperf, registry, roundtrip, wsload, wsload_records
 from deathmatch.load.generator import WHOLE, Part
-from deathmatch.plan import record
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 SOURCES = ["127.0.0.2", "127.0.0.3", "127.0.0.4"]
@@ -41,12 +40,6 @@ def test_shares_add_up_and_hardly_differ(count, clients):
     assert [Part(i, clients).share(min(count, 200)) for i in range(clients)] == [
         dealt[index] for index in range(clients)
     ]
-
-
-def test_a_part_that_there_is_not():
-    for index, of in ((2, 2), (-1, 2), (0, 0)):
-        with pytest.raises(ValueError, match=f"no client {index} among {of}"):
-            Part(index, of)
 
 
 @given(st.integers(1, 50_000), st.sampled_from([1, 3, 10]), st.sampled_from([0.3, 1, 10]),
@@ -350,14 +343,6 @@ def test_why_a_client_was_the_limit_is_told_by_its_name():
     assert row["client_state"] == "right: exit 5"
 
 
-def test_loads_of_one_and_of_several(planted):
-    (alone,) = record.loads(records.read(TRIAL / "trial.json")["points"][0])
-    assert alone["client"] == "" and alone["log"] == "httperf-500.txt" and not alone["late_us"]
-    a, b = record.loads(records.read(planted)["points"][0])
-    assert (a["client"], b["client"], b["log"]) == ("a", "b", "b/httperf-500.txt")
-    assert a["opened"] is None and b["clock_bound_us"] == 30
-
-
 @pytest.mark.parametrize(
     ("of_the_point", "of_a_client", "wrong"),
     [
@@ -376,12 +361,3 @@ def test_a_record_that_contradicts_itself_is_refused(planted, of_the_point, of_a
     planted.write_text(json.dumps(trial))
     with pytest.raises(UserError, match=wrong):
         records.read(planted)
-
-
-def test_one_client_is_called_as_it_was_recorded():
-    trial = records.read(TRIAL / "trial.json")
-    for point in trial["points"]:
-        words = httperf.GENERATOR.command(
-            "10.77.0.1", 8080, trial["spec"]["load"], point["offered_rate_rps"], 1, WHOLE, ()
-        )
-        assert " ".join(words) == point["command"]

@@ -36,10 +36,20 @@ def test_code_behind_a_link_to_a_folder_is_part_of_it(one: Tree, tmp_path):
     assert sources(one)[0] != before
 
 
-def test_the_execute_bit_is_part_of_it(one: Tree):
-    before = sources(one)[0]
-    (one.path / "servers/one/broken.py").chmod(0o755)
-    assert sources(one)[0] != before
+def test_the_execute_bit_and_the_name_are_part_of_it(one: Tree):
+    before, file = sources(one)[0], one.path / "servers/one/broken.py"
+    file.chmod(0o755)
+    executable = sources(one)[0]
+    file.rename(file.with_name("other.py"))
+    assert len({before, executable, sources(one)[0]}) == 3
+
+
+def test_sources_in_other_folders_are_part_of_it(tree: Tree):
+    tree.server("one", "ok", sources=["lib"])
+    tree.write("lib/code.py", "1")
+    before = sources(tree)[0]
+    tree.write("lib/code.py", "2")
+    assert sources(tree)[0] != before
 
 
 def test_what_programs_leave_is_no_part_of_it_nor_what_git_ignores(one: Tree):
