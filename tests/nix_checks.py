@@ -168,16 +168,6 @@ def facts(nix: Nix, tree: Path) -> None:
     require(not unknown, f"tests/nix/nixpkgs-2014/programs.json: facts.json has no {unknown}")
 
 
-def paper(nix: Nix, tree: Path) -> None:
-    """packages.paper makes the paper: by its dates, all one in the store, it would be current."""
-    recipe = (tree / "nix" / "paper.nix").read_text()
-    command = re.search(r"^ *(snakemake paper .*)$", recipe, re.M)
-    require(command is not None, "nix/paper.nix runs no `snakemake paper`")
-    words = command[1].split()
-    require("--forceall" in words, f"nix/paper.nix: `{command[1]}` makes nothing in the store")
-    require("dataset=reference" in words, f"nix/paper.nix: `{command[1]}` is of another dataset")
-
-
 def httperf(nix: Nix, tree: Path) -> None:
     """Both toolchains build httperf alike: clients/httperf/build is where its flags are decided."""
     script = (tree / "clients" / "httperf" / "build").read_text()
@@ -193,5 +183,5 @@ def httperf(nix: Nix, tree: Path) -> None:
 CHECKS = [
     parse, formatting, dead_code, facts, evaluation, lock, names, programs, clients, modules,
     environment, light, no_desktop, compilers, prebuilt, releases, hashes, debian_paths, httperf,
-    paper, schema,
+    schema,
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Tree, project_files
-from nix_checks import CHECKS, dead_code, evaluation, formatting
+from nix_checks import CHECKS, dead_code, formatting
 from nix_flake import SYSTEMS, Nix, Refused, closure, copy_flake, start, uses
 from nix_servers import clients, names, programs
 
@@ -75,16 +75,6 @@ def test_a_folder_is_all_that_a_load_generator_needs(made_by, nix, tmp_path):
     for system in SYSTEMS:
         for output in ("packages", "checks"):
             assert nix.outputs(tree)[output][system]["mine"]["tools"] == ["shoot"]
-
-
-@pytest.mark.nix
-def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
-    tree = copy_flake(tmp_path)
-    toml = tree / "servers" / "nginx" / "server.toml"
-    toml.write_text(toml.read_text().replace('nix = ["nginx"]', 'nix = ["ngnix"]'))
-    said = "servers/nginx/server.toml, key packages.nix: there is no ngnix; nix/README.md says"
-    with pytest.raises(Refused, match=said):
-        evaluation(nix, tree)
 
 
 @pytest.mark.nix

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from conftest import ROOT, copy_tree, project_files
-from nix_flake import DARWIN, Nix, Refused, checkers, closure, start, uses
+from nix_flake import DARWIN, Nix, Refused, closure, start, uses
 
 from deathmatch.analysis.reply_rates import REPLY
 from deathmatch.plan import files
@@ -127,22 +127,6 @@ def test_a_dataset_of_the_paper_that_is_missing_is_refused(named, nix, tree, tmp
 def test_a_load_generator_is_built_by_its_script(name, nix, tree, tmp_path):
     folder = built(nix, recipe(nix, tree, "packages", name), tmp_path)
     assert os.access(folder / "built" / "bin" / name, os.X_OK)
-
-
-@pytest.mark.parametrize(
-    "fault, said",
-    [(None, ""), ("{ }:\n  1\n", "not formatted"), ("unused: 1\n", "Unused lambda argument")],
-    ids=["as it is", "indented by hand", "dead code"],
-)
-def test_nix_files_are_checked(fault, said, nix, tree, tmp_path):
-    made = recipe(nix, tree, "checks", "nix-files")
-    folder = shutil.copytree(made["src"], tmp_path / "source")
-    subprocess.run(["chmod", "-R", "u+w", folder], check=True)
-    if fault:
-        (folder / "nix" / "more.nix").write_text(fault)
-    done = cleared(nix, folder, {"PATH": checkers()}, made["buildPhase"])
-    assert (done.returncode == 0) is (fault is None), done.stdout + done.stderr
-    assert said in done.stdout + done.stderr
 
 
 def papers(nix: Nix, tree: Path) -> tuple[Path, Path]:
