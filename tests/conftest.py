@@ -37,7 +37,7 @@ from deathmatch.plan import files
 
 ROOT = Path(__file__).resolve().parent.parent
 BROKEN = ROOT / "tests" / "servers" / "broken.py"
-# The small dataset that tests of code read: see cut_miniature.py.
+# The small dataset that tests of code read; tests/cut_miniature.py of commit 7df4d3c3 cut it.
 MINIATURE = ROOT / "tests" / "data" / "miniature"
 SANDBOXED = """import os, sys
 from deathmatch.hosts import sandbox

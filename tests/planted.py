@@ -1,12 +1,6 @@
-"""Servers of a planted capacity, simulated, for searches; run, it compares many with a grid.
-
-`python -m tests.planted 500` prints for each kind of server, of 500 planted capacities, which share
-a search finds within 2 and 3 %, refuses, and gets wrong, with how many probes in how many seconds;
-and the same of a grid of rates 3 % apart.
-"""
+"""Servers of a planted capacity, simulated, for searches."""
 
 import math
-import sys
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -103,16 +97,6 @@ def searched(server: Planted, asked: dict = ASKED) -> tuple[End, list[tuple[Offe
             return ended.value, made
 
 
-def on_grid(server: Planted, step: float = 1.03, rate_s: float = 4) -> float:
-    """Return the middle between the last rate in time and the first over, of one pass."""
-    rate, last = 500.0, math.nan
-    while rate <= 40_000:
-        over = server.late_share(rate, rate_s) > search.LATE_SHARE
-        last = rate / math.sqrt(step) if over and math.isnan(last) else last
-        rate *= step
-    return last
-
-
 KINDS = {
     "a sharp knee": {},
     "a knee 5 % wide": {"width": 0.05},
@@ -135,34 +119,3 @@ def planted(kind: str, count: int, seed: int = 1) -> list[Planted]:
         foreign = (begin_s, begin_s + 60) if "foreign_share" in KINDS[kind] else (0, 0)
         made.append(replace(one, foreign_s=foreign))
     return made
-
-
-def main(count: int) -> None:
-    """Print a line for each kind of server, of searches and of a grid."""
-    for kind in KINDS:
-        errors, covered, servers = [], 0, planted(kind, count)
-        for one in servers:
-            end, _ = searched(one)
-            if end.outcome == search.FOUND:
-                errors.append(end.rate_rps / one.capacity_rps - 1)
-                covered += end.low_rps <= one.capacity_rps <= end.high_rps
-        print(f"search, {kind}: {_line(errors, servers)}, covered {covered / len(errors):.3f}")
-        servers = planted(kind, max(1, count // 10))
-        found = [on_grid(one) / one.capacity_rps - 1 for one in servers]
-        print(f"grid,   {kind}: {_line([e for e in found if not math.isnan(e)], servers)}")
-
-
-def _line(errors: list[float], servers: list[Planted]) -> str:
-    of, off = len(servers), np.abs(errors)
-    probes, took_s = [one.probes for one in servers], [one.now_s for one in servers]
-    return (
-        f"of {of}, within 2 % {(off <= 0.02).sum() / of:.3f}, within 3 % "
-        f"{(off <= 0.03).sum() / of:.3f}, none {1 - len(off) / of:.3f}, wrong "
-        f"{(off > 0.03).sum() / of:.3f}, worst {off.max():.3f}, mean {np.mean(errors):+.4f}, "
-        f"{np.median(probes):.0f} probes ({max(probes)}), {np.median(took_s):.0f} s "
-        f"({max(took_s):.0f})"
-    )
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

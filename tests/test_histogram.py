@@ -2,7 +2,6 @@
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,9 +70,3 @@ def test_merging_keeps_quantities_apart_and_null_times_last():
     merged = histogram.merge(parts)
     assert merged.rows() == [("handshake_time", 5, 8), ("latency", 5, 5), ("latency", None, 3)]
     assert dict(merged.schema) == dict(parts[0].schema)
-
-
-@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1]])
-def test_the_order_of_parts_does_not_matter(order):
-    parts = [made({1: 1, 9: 2}), made({9: 1, 4: 3}), made({None: 7})]
-    assert histogram.merge(parts[n] for n in order).equals(histogram.merge(parts))

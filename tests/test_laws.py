@@ -7,7 +7,7 @@ import pytest
 from conftest import MINIATURE
 from scipy.stats import binom
 
-from deathmatch.analysis import law_findings, selecting, stats, views
+from deathmatch.analysis import law_findings, selecting, views
 from deathmatch.data import laws, tables
 from deathmatch.data.laws.law import KEY, RATE, TRIAL
 from deathmatch.quantities.quantity import enough_samples, needed_samples
@@ -238,14 +238,6 @@ def test_a_99th_percentile_wants_662_samples():
     assert not enough_samples(0.99, None)
     # The first percentile is the 99th of what is turned round.
     assert needed_samples(0.01) == 662
-
-
-def test_a_quantile_that_too_few_samples_carry_is_not_told():
-    bins = pl.DataFrame({"label": "a", "time_us": range(661), "count": 1})
-    wanted = {"p50_us": 0.5, "p99_us": 0.99}
-    assert stats.quantiles(bins, ["label"], wanted).row(0) == ("a", 330, None)
-    more = stats.quantiles(bins, ["label"], wanted, {("a",): 662}).row(0)
-    assert more[0] == "a" and more[2] is not None
 
 
 def test_published_result_files_are_held_against_littles_law():

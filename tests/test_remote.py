@@ -12,9 +12,8 @@ from conftest import HUNG_S, wait_for
 from sshd import AHEAD_S, PYTHON, SETTING, SOMEONE, connect
 
 from deathmatch.agent import children, diag, kernel
-from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
-from deathmatch.hosts import clocks, opening
+from deathmatch.hosts import clocks
 from deathmatch.hosts.clocks import Offset
 from deathmatch.hosts.host import Host
 
@@ -245,28 +244,15 @@ TALKS = (
 
 
 def test_output_of_a_host_elsewhere_is_bounded(host: Host, tmp_path):
-    check_bounded(host, tmp_path)
-
-
-def test_output_of_a_host_with_our_files_is_bounded(tmp_path):
-    settings = Settings(str(tmp_path / "agent"), sshd.PATIENCE_S, lock=False)
-    with opening.through("here", [], settings) as host:
-        check_bounded(host, tmp_path)
-        process = host.start(["seq", "1000"], output=tmp_path / "usual", bounded=True)
-        assert process.wait() == 0 and process.left_out_bytes() == 0
-    assert (tmp_path / "usual").read_text().splitlines() == list(map(str, range(1, 1001)))
-
-
-def check_bounded(where: Host, tmp_path: Path) -> None:
     """Brought before a cut, after it and at the end: beginning, note and last lines, each once."""
     log = tmp_path / "server.log"
     log.write_text("$ a server\n")
     words = ["sh", "-c", 'echo begins; exec "$0" -ISsuc "$1" 2>&1', PYTHON, TALKS]
     # Its standard output must go to the file: a server's input is no pipe.
     script = 'mkfifo "$0"; exec 3<>"$0"; exec "$@" <&3'
-    fifo = str(where.folder / "input")
-    process = where.start(
-        ["sh", "-c", script, fifo, *words], output=log, bounded=True, folder=where.folder
+    fifo = str(host.folder / "input")
+    process = host.start(
+        ["sh", "-c", script, fifo, *words], output=log, bounded=True, folder=host.folder
     )
 
     def says(last: str) -> bool:
@@ -277,10 +263,10 @@ def check_bounded(where: Host, tmp_path: Path) -> None:
     wait_for(lambda: says("half"), "it has said a half")
     half_bytes = process.left_out_bytes()
     assert 0 < half_bytes < 20.1e6
-    where.run("sh", "-c", 'echo > "$0"', fifo)
+    host.run("sh", "-c", 'echo > "$0"', fifo)
     wait_for(lambda: says("all"), "it has said all")
     assert process.wait(0) is None, "no signal, no pipe that is full"
-    where.run("sh", "-c", 'echo > "$0"', fifo)
+    host.run("sh", "-c", 'echo > "$0"', fifo)
     assert process.wait() == 0
     all_bytes = process.left_out_bytes()
     text = log.read_text()

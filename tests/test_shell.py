@@ -359,14 +359,3 @@ INSTALLED = {"uptimed installed", "logrotate installed"}
 
 def test_daemons_that_packages_bring_stay_off(tmp_path):
     assert install(tmp_path, "/install-without-daemons") == INSTALLED
-
-
-def test_they_would_not_by_themselves(tmp_path):
-    """So that the test above can fail."""
-    words = ["apt-get", "-qq", "install", "--yes", "--no-install-recommends"]
-    assert install(tmp_path, "env", "DEBIAN_FRONTEND=noninteractive", *words) >= INSTALLED | {
-        "/etc/systemd/system/multi-user.target.wants/uptimed.service",
-        "/etc/systemd/system/timers.target.wants/logrotate.timer",
-        "/etc/rc2.d/S01uptimed",
-        "uptimed",
-    }

@@ -14,7 +14,6 @@ from deathmatch.analysis import (
     judging,
     ledger,
     published,
-    stats,
     trial_tests,
     verdict_words,
 )
@@ -47,13 +46,6 @@ def test_noise_at_the_threshold_is_called_a_difference_as_rarely_as_promised(tri
     halves = np.log([known.high for known in found]) - np.log(series).mean(axis=1)
     of_spread = halves / np.log(series).std(axis=1, ddof=1)
     assert of_spread == pytest.approx(trial_tests.half_width(trials, trial_tests.ERROR))
-
-
-def test_the_bootstrap_of_three_is_wrong_far_more_often():
-    series = np.exp(np.random.default_rng(2).normal(0, 0.1, (RUNS // 10, 3)))
-    found = [stats.interval(list(values)) for values in series]
-    wrong = sum(known.low > 1 or known.high < 1 for known in found) / len(found)
-    assert wrong == pytest.approx(1 - stats.range_coverage(3), abs=0.08)
 
 
 def test_a_detectable_difference_is_detected_in_four_of_five_cases():
@@ -168,16 +160,6 @@ def test_a_threshold_within_the_repeatability_is_named():
 
 
 # How a rule of several parts is
-
-
-def test_one_of_many_parts_refutes_no_more_often_than_one_alone():
-    chance = np.random.default_rng(6)
-    wrong = 0
-    ledgers = RUNS // 6
-    for ratios in np.exp(chance.normal(0, 0.1, (ledgers, 6, 5))):
-        parts = [Part([side(*values), side(*[1.0] * 5)], *ABOVE) for values in ratios]
-        wrong += judging.together(parts).verdict == NOT
-    assert wrong / ledgers < 0.025 + 3 * math.sqrt(0.025 / ledgers)
 
 
 def test_each_part_must_hold_but_at_no_more_than_the_full_level():

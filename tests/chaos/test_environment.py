@@ -140,12 +140,6 @@ def test_an_ordinary_user(network):
     shutil.rmtree(folder)
 
 
-def test_a_path_that_a_shell_would_part(tmp_path: Path, network):
-    tree = Tree(copy_tree(tmp_path / "my clone"), network)
-    said = tree.snakemake(TABLE, dataset="smoke").failed().text
-    assert "has ' ' in its name, which a shell reads" in said and "move the clone" in said
-
-
 def test_two_runs_in_two_checkouts(odd: place.Place):
     """They measure in turn."""
     here = odd.tree.path
@@ -158,15 +152,6 @@ def test_two_runs_in_two_checkouts(odd: place.Place):
     right(first_done, odd)
     right(second_done, odd, "other")
     shutil.rmtree(here.parent / "other")
-
-
-def test_two_runs_in_one_checkout(odd: place.Place):
-    """The second one says so, and harms nothing."""
-    first = odd.snakemake(TABLE, dataset="tiny")
-    wait_for(lambda: "dataset tiny" in first.output.read_text(), "the first one began")
-    second = odd.snakemake(TABLE, dataset="tiny").done().failed()
-    assert "is going on in this checkout" in second.text, second.text
-    right(first.done(), odd)
 
 
 def test_an_interrupt_before_anything_is_begun_is_one_line(odd: place.Place):
