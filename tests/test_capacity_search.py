@@ -132,6 +132,13 @@ def test_the_levels_of_a_known_course_give_their_mean():
     assert search.estimate(rates, [True] * 24) is None
 
 
+def test_of_trials_that_end_alike_at_first_the_last_one_counts():
+    levels, over = [3, 2, 1, 0, 1, 0], [True, True, True, False, True, False]
+    found = search.estimate([1000 * search.STEP**level for level in levels], over)
+    # From the third trial on, with the level that would come next: 1, 0, 1, 0, 1.
+    assert found.rate_rps == pytest.approx(1000 * search.STEP**0.6)
+
+
 REPORT = """Maximum connect burst length: 1
 
 Connection lifetime histogram (time in ms):
