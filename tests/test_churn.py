@@ -94,10 +94,11 @@ def point(server: str, not_opened: int) -> dict:
 
 def test_a_ceiling_of_messages_is_told_from_a_slow_handshake():
     """Both use a CPU; the first answers 600 messages a second then and opens hardly any more."""
-    points = pl.DataFrame([point("starved", 400), point("slow", 300), point("whole", 0)])
+    points = pl.DataFrame([point("starved", 400), point("slow", 300), point("whole", 0),
+                           point("sampled once", 300)])  # fmt: skip
     key = {"variant": "v", "n": 1, "offered_rate_rps": 1000}
     opened = {"starved": lambda s: 250 if s < 2 else 12, "slow": lambda s: 70,
-              "whole": lambda s: 100}  # fmt: skip
+              "whole": lambda s: 100, "sampled once": lambda s: 70}  # fmt: skip
     seconds = pl.DataFrame([
         key | {"server": server, "quantity": quantity, "since_start_s": s, "count": count,
                "lost": lost}
@@ -109,7 +110,8 @@ def test_a_ceiling_of_messages_is_told_from_a_slow_handshake():
         key | {"server": server, "time_us": 5_000_000 + 500_000 * at,
                "server_cpu_ns": 480_000_000 * at}
         for server in opened
-        for at in range(24)
+        # One is sampled at its beginning, and once in its last fifth.
+        for at in ((0, 17) if server == "sampled once" else range(24))
     ])  # fmt: skip
     found = c10k_opening.ceilings(points, seconds, samples)
     slow, starved = found.to_dicts()
