@@ -1,9 +1,13 @@
 """What a server is made of, which decides what of it is measured again: which files, and how."""
 
+import io
 import subprocess
+import tarfile
 
 import pytest
 from conftest import Tree
+
+from deathmatch.builds import copy
 
 # Prints the fingerprint and the sources of a server.
 SCRIPT = (
@@ -34,6 +38,14 @@ def test_code_behind_a_link_to_a_folder_is_part_of_it(one: Tree, tmp_path):
     assert names == ["broken.py", "lib/code.py", "server.toml"]
     code.write_text("2")
     assert sources(one)[0] != before
+
+
+def test_another_machine_gets_the_code_behind_a_link(tmp_path, monkeypatch):
+    monkeypatch.setattr(copy, "ROOT", tmp_path)
+    (tmp_path / "code.py").write_text("1")
+    (tmp_path / "linked.py").symlink_to(tmp_path / "code.py")
+    with tarfile.open(fileobj=io.BytesIO(copy._packed(["linked.py"]))) as packed:
+        assert packed.getmember("linked.py").isfile()
 
 
 def test_the_execute_bit_and_the_name_are_part_of_it(one: Tree):
