@@ -1,9 +1,10 @@
 """The instruments `deathmatch KIND NAME`: what they have in common."""
 
+import json
 import re
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, Tree
 
 from deathmatch.analysis import provenance
 from deathmatch.cli.main import main
@@ -38,3 +39,30 @@ def test_a_broken_record_is_named(text, monkeypatch, tmp_path):
     file.write_text(text)
     with pytest.raises(UserError, match="deathmatch profile mine"):
         provenance.load("profile", "mine")
+
+
+# Takes three readings, of which the last fails.
+FAILS = """
+from argparse import Namespace
+from dataclasses import dataclass
+
+from deathmatch.instruments.instrument import Instrument
+
+@dataclass(frozen=True)
+class Reading:
+    number: int
+
+def take(reading, options, out):
+    return {"left": 1 // (3 - reading.number)}
+
+Instrument("kind", "backlog", "null", 0, None, take)._measure(
+    [Reading(number) for number in (1, 2, 3)], Namespace(name="mine"), {}
+)
+"""
+
+
+def test_readings_before_a_failure_are_kept(tree: Tree):
+    done = tree.run("python", "-c", FAILS)
+    assert "Reading(number=3): the measurement failed (exit status 1)" in done.text
+    found = json.loads((tree.path / "data/kind/mine.json").read_text())
+    assert [row["number"] for row in found["readings"]] == [1, 2]
