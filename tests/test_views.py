@@ -9,7 +9,9 @@ from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.paper import theme
+from deathmatch.paper.charts import by_rate
 from deathmatch.plan import files
+from deathmatch.quantities.definitions import QUANTITIES
 from deathmatch.quantities.quantity import WRONG
 
 
@@ -161,6 +163,11 @@ def test_small_multiples_share_one_legend_and_keep_a_mechanisms_colour():
     # None was measured on select, whose colour nothing else takes.
     assert scales == [{"domain": ["poll", "epoll"], "range": theme.PALETTE[1:3]}] * 2
     assert [panel["layer"][0]["title"] for panel in drawn["concat"]] == ["C", "nginx"]
+
+
+def test_an_axis_of_latencies_has_the_words_and_the_unit_of_their_quantity():
+    latency = QUANTITIES[by_rate.LATENCY]
+    assert by_rate.TITLES[by_rate.LATENCY] == f"{latency.title} ({latency.unit})"
 
 
 def test_rows_on_a_logarithmic_axis_have_ticks_at_powers_of_ten():
