@@ -5,6 +5,7 @@ from statistics import median
 import polars as pl
 import pytest
 from conftest import read_tables_anew
+from plant import write
 
 from deathmatch.analysis import (
     by_trial,
@@ -21,7 +22,7 @@ from deathmatch.analysis import (
 )
 from deathmatch.analysis.comparison import Comparison
 from deathmatch.analysis.provenance import Record
-from deathmatch.data import table_files, tables
+from deathmatch.data import table_files
 from deathmatch.paper.explore import quantities, variants
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import CPU_PER_REPLY, QUANTITIES
@@ -74,18 +75,7 @@ def planted(tmp_path, monkeypatch):
         ],
     }
     for experiment, points in rows.items():
-        folder = tmp_path / "data" / "planted" / experiment
-        folder.mkdir(parents=True)
-        for table in ("points", "trials", "times"):
-            names = tables.columns(experiment, table)
-            known = [
-                {name: row[name] for name in row if name in names}
-                | ({"outcome": "measured"} if table == "trials" else {})
-                for row in (points if table != "times" else [])
-            ]
-            frame = pl.DataFrame(known, schema=names).unique(maintain_order=True)
-            tables.write(frame, experiment, table, folder)
-    read_tables_anew()
+        write(tmp_path, "planted", experiment, points)
     yield
     read_tables_anew()
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from conftest import ROOT, read_tables_anew
+from conftest import ROOT
+from plant import write
 from polars.testing import assert_frame_equal
 
 from deathmatch.analysis import (
@@ -21,7 +22,7 @@ from deathmatch.analysis.by_trial import Values
 from deathmatch.analysis.judging import LARGER, NOT, OPEN, REPLICATED, SMALLER, Part, claimed_range
 from deathmatch.analysis.ledger import Verdict
 from deathmatch.analysis.stats import Interval
-from deathmatch.data import archive, table_files, tables
+from deathmatch.data import archive, table_files
 from deathmatch.quantities.quantity import Kind
 
 RUNS = 3000
@@ -214,20 +215,11 @@ def stored(tmp_path, monkeypatch):
     claim = next(one for one in published.claims() if one.id == "day-ets-bytes")
 
     def planted(sizes: list[float]) -> dict:
-        folder = tmp_path / "data" / "smoke" / "storage"
-        folder.mkdir(parents=True, exist_ok=True)
-        for table in ("points", "trials"):
-            names = tables.columns("storage", table)
-            rows = [
-                {"server": "otp-store", "variant": "ets", "configuration": "ets",
-                 "body_bytes": 100, "n": n, "messages": held, "outcome": "measured",
-                 "runtime_bytes": int(held * size)}
-                for n, size in enumerate(sizes, 1)
-                for held in ((0, 1000) if table == "points" else (0,))
-            ]  # fmt: skip
-            known = [{k: v for k, v in row.items() if k in names} for row in rows]
-            tables.write(pl.DataFrame(known, schema=names), "storage", table, folder)
-        read_tables_anew()
+        write(tmp_path, "smoke", "storage", [
+            {"server": "otp-store", "variant": "ets", "configuration": "ets", "body_bytes": 100,
+             "n": n, "messages": held, "runtime_bytes": int(held * size)}
+            for n, size in enumerate(sizes, 1) for held in (0, 1000)
+        ])  # fmt: skip
         return claims.verdict("smoke", claim, "now")
 
     return planted

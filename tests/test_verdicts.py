@@ -5,6 +5,7 @@ import re
 import polars as pl
 import pytest
 from conftest import read_tables_anew
+from plant import write
 
 from deathmatch.analysis import (
     c10k,
@@ -54,8 +55,6 @@ def plant(tmp_path, monkeypatch):
     def planted(
         experiment: str, rows: list[dict], trial: dict | None = None, trials: int = 9
     ) -> Ledger:
-        folder = tmp_path / "data" / "planted" / experiment
-        folder.mkdir(parents=True, exist_ok=True)
         defaults = {
             name: factor.default for name, factor in files.experiment(experiment).factors.items()
         }
@@ -70,16 +69,7 @@ def plant(tmp_path, monkeypatch):
             for at, row in enumerate(rows)
             for n in range(1, trials + 1)
         ]
-        for table, more in (("points", {}), ("trials", trial or {})):
-            names = tables.columns(experiment, table)
-            known = [
-                {k: v for k, v in ({"outcome": "measured"} | row | more).items() if k in names}
-                for row in full
-            ]
-            frame = pl.DataFrame(known, schema=names)
-            shaped = frame if table == "points" else frame.unique(maintain_order=True)
-            tables.write(shaped, experiment, table, folder)
-        read_tables_anew()
+        write(tmp_path, "planted", experiment, full, **(trial or {}))
         return Ledger()
 
     return planted
