@@ -42,3 +42,15 @@ def _imports_of_python(text: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             found.add(node.module.partition(".")[0])
     return found
+
+
+def ours(source: str) -> set[str]:
+    """Return what a source imports of the package; a relative import is a mistake."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"line {node.lineno}: a relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name for name in names if name.startswith("deathmatch.")}

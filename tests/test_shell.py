@@ -238,11 +238,6 @@ def test_a_package_that_only_root_can_install(tmp_path):
 
 
 @on_debian
-def test_nothing_to_do_is_silent():
-    assert shell("--debian", "true").succeeded().text == ""
-
-
-@on_debian
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_what_the_caller_closed_is_no_file_of_a_command(closed):
     """A file that it opens would be written into by whatever is printed."""

@@ -1,11 +1,11 @@
 """What every file of the project must keep to."""
 
-import ast
 import re
 import subprocess
 
 import pytest
 from conftest import ROOT, project_files
+from imports import ours
 
 from deathmatch.run.code_inputs import ORDER
 
@@ -111,26 +111,10 @@ def test_no_group_by_leaves_the_order_of_its_rows_to_chance():
     assert found == []
 
 
-def imported(text: str) -> set[str]:
-    """Return the packages, or modules beside them, of ours that this source imports."""
-    found = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            raise AssertionError(f"line {node.lineno}: a relative import")
-        if isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in names if name.startswith("deathmatch.")}
-    return found
-
-
 def test_imports_are_seen():
     text = "from deathmatch.plan.trial import Trial\nimport deathmatch.load.httperf as h\n"
     text += "def f():\n    from deathmatch import errors\nimport polars.plan\nimport deathmatch\n"
-    assert imported(text) == {"plan", "load", "errors"}
+    assert {name.split(".")[1] for name in ours(text)} == {"plan", "load", "errors"}
 
 
 def test_packages_import_only_those_before_them():
@@ -143,7 +127,8 @@ def test_packages_import_only_those_before_them():
         if own == "__init__":
             own = ORDER[0]
         before = ORDER[: ORDER.index(own) + 1]
-        for name in imported((ROOT / path).read_text()) - {*before}:
+        used = {name.split(".")[1] for name in ours((ROOT / path).read_text())}
+        for name in used - {*before}:
             wrong.add(f"{path.relative_to('deathmatch')}: {name}")
     assert wrong == set()
 

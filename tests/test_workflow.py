@@ -1,6 +1,5 @@
 """The workflow's rules: linted on a bare clone, due for the code that they use, and no other."""
 
-import ast
 import os
 import re
 import subprocess
@@ -9,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
+from imports import ours
 from snakemake.scheduling import job_scheduler
 from snakemake.settings.enums import Quietness
 
@@ -46,21 +46,10 @@ def test_every_rule_says_what_it_does():
             assert "message:" in rule.split("shell:")[0], f"{file}: {rule.splitlines()[0]}"
 
 
-def imported(source: str) -> set[str]:
-    """Return what Python's own parser says that a source imports of the package."""
-    names = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-    return {name for name in names if name.startswith("deathmatch")}
-
-
 def test_every_import_is_seen():
     for path in (ROOT / "deathmatch").rglob("*.py"):
         source = path.read_text()
-        assert imported(source) <= code_inputs._imported(source), path
+        assert ours(source) <= code_inputs._imported(source), path
 
 
 def test_a_table_is_due_for_the_modules_that_make_it():
