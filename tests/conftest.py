@@ -225,6 +225,15 @@ class Tree:
             "return False",
         )
 
+    def briefly(self) -> None:
+        """Let `measure` and `try` offer each rate for a second, and search for ten.
+
+        Such a search is refused; test_overload.py has one that ends.
+        """
+        design = "deathmatch/plan/measure_design.py"
+        self.replace(design, '"most_s": 45', '"most_s": 10')
+        self.replace(design, "DURATION_S, OPENING_S = 2,", "DURATION_S, OPENING_S = 1,")
+
     def miniature(self, name: str = MINIATURE.name, experiments: Iterable[str] = ("*",)) -> None:
         """Plant MINIATURE, or some experiments of it, as a dataset that was measured."""
         for experiment in experiments:

@@ -26,6 +26,7 @@ def tree(tmp_path_factory, network) -> Tree:
     """A copy of the project, and a folder of somebody's own with a server that is wrong now and
     then."""
     tree = Tree(copy_tree(tmp_path_factory.mktemp("try") / "tree"), network)
+    tree.briefly()
     own = tree.path.parent / "own"
     own.mkdir()
     (own / "almost.py").write_text(ALMOST)
