@@ -83,10 +83,7 @@ def test_from_a_new_folder_to_the_paper(tree: Tree):
     assert TITLE in " ".join(printed.split())
     record = json.loads((tree.trials(DATASET)[SERVER, 1] / "trial.json").read_text())
     assert record["version"] == "3 *stars* <i>\ufffd[31m"
-    whole = tree.snakemake(dataset=DATASET, servers=SERVER).succeeded().text
-    # On a busy machine no number may count, and what to do next is another thing.
-    assert f"report: paper/{DATASET}/report.html" in whole and "all measured" in whole
-    tree.snakemake("--report", "build/report.html", dataset=DATASET, servers=SERVER).succeeded()
+    tree.snakemake("--report", "build/report.html", **failing).succeeded()
     report = (tree.path / "build/report.html").read_text()
     for words in (f"the dataset <em>{DATASET}</em>", "fig-measured-servers"):
         assert words in report, words
