@@ -44,6 +44,8 @@ def measured(tmp_path_factory, network) -> tuple[Tree, Done, dict]:
     tree.server("unversioned", "ok", version="echo no such program >&2; exit 127")
     # An unanswered connection must not be waited for long.
     tree.replace("experiments/backlog.toml", "timeout_s = 5", "timeout_s = 1")
+    # Nor one that answers wrongly, for a right answer.
+    tree.replace("deathmatch/measure/steps.py", "HANG_S = 5", "HANG_S = 1")
     tree.dataset("broken", ["null", "departs", "unbuilt", "unversioned", *MODES], RATES)
     tree.replace(
         "config/datasets/broken.toml", "duration_s = 0.5", "duration_s = 0.5\nwarm_up_rate_rps = 50"
