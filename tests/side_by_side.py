@@ -21,9 +21,10 @@ TURNS = Path(__file__).resolve().parent.parent / "build" / "turns"
 
 LONGEST = [
     "test_nix_faults.py", "test_wsload.py", "test_python_of_nix.py",
-    "test_snakemake.py", "test_trial.py", "test_paper.py", "test_one_folder.py",
-    "test_dataset.py", "test_history.py", "test_doors.py",
-    "test_conformance.py", "test_readiness.py", "test_clients.py", "test_shell.py",
+    "test_snakemake.py", "test_trial.py", "test_paper.py", "test_card.py", "test_one_folder.py",
+    "test_limits.py", "test_try.py", "test_sittings.py", "test_conformance.py",
+    "test_check_server.py", "test_dataset.py", "test_history.py", "test_doors.py",
+    "test_readiness.py", "test_clients.py", "test_shell.py",
 ]  # fmt: skip
 """The files with the longest units, these first, so that the workers end together.
 
