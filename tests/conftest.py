@@ -295,7 +295,7 @@ def network():
         ["setpriv", "--pdeathsig", "KILL", "unshare", *user, "--net", "sh", "-c", script],
         stdout=subprocess.PIPE,
     )
-    assert holder.stdout.readline() == b"up\n"
+    assert first_line(holder) == b"up\n"
     enter = ["nsenter", "--net", "--target", str(holder.pid)]
     yield [*enter, *([] if AS_ROOT else ["--user", "--preserve-credentials"]), "--"]
     holder.kill()
@@ -369,6 +369,13 @@ def wait_for(what, why: str, process: subprocess.Popen | None = None):
         if time.monotonic() > deadline:
             pytest.fail(f"it hangs: {why}")
         time.sleep(0.05)
+
+
+def first_line(process: subprocess.Popen) -> str | bytes:
+    """Return the first line that a process prints: nothing if it ends before."""
+    if not select.select([process.stdout], [], [], HUNG_S)[0]:
+        pytest.fail(f"it hangs: the first line of {process.args}")
+    return process.stdout.readline()
 
 
 def patient(page):

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from conftest import first_line
+
 from deathmatch.builds import clients
 from deathmatch.errors import Truncated
 from deathmatch.load import registry
@@ -24,7 +26,7 @@ def faulty(fault: str) -> Iterator[int]:
     words = [sys.executable, str(FAULTY), fault, "0"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
         try:
-            yield int(server.stdout.readline())
+            yield int(first_line(server))
         finally:
             server.kill()
 

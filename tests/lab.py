@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 import sshd
-from conftest import AS_ROOT, ROOT, Done, Tree, wait_for
+from conftest import AS_ROOT, ROOT, Done, Tree, first_line, wait_for
 
 CONTROLLER = "10.78.0.1"
 HOSTS = {"server": "10.78.0.2", "client1": "10.78.0.3", "client2": "10.78.0.4"}
@@ -136,7 +136,7 @@ def make(tree: Tree, user: str = "root") -> Iterator[Lab]:
          "echo ready; exec sleep infinity"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert keeper.stdout.readline() == "ready\n"
+    assert first_line(keeper) == "ready\n"
     inside = [] if AS_ROOT else ["--user", "--preserve-credentials"]
     controller = ["nsenter", "--target", str(keeper.pid), *inside, "--net", "--"]
     bridge = ["ip", "link", "add", LINK, "type", "bridge"]
@@ -220,5 +220,5 @@ def _host(
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | variables,
         stderr=(folder / f"{host}.log").open("w"),
     )  # fmt: skip
-    assert process.stdout.readline() == "ready\n", (folder / f"{host}.log").read_text()
+    assert first_line(process) == "ready\n", (folder / f"{host}.log").read_text()
     return process

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from conftest import ROOT, descendants, wait_for
+from conftest import ROOT, descendants, first_line, wait_for
 
 UNPACKED = ROOT / "build" / "slurm"
 NETWORK = "10.79.0"
@@ -143,7 +143,7 @@ def make():
             [*words, "sh", "-ec", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=log, text=True,
         )  # fmt: skip
-        assert process.stdout.readline() == "ready\n", (folder / "daemons.log").read_text()
+        assert first_line(process) == "ready\n", (folder / "daemons.log").read_text()
         return process
 
     spaces = ["--mount", "--net", "--uts"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from conftest import AS_ROOT, ROOT, descendants, wait_for
+from conftest import AS_ROOT, ROOT, descendants, first_line, wait_for
 
 from deathmatch.hosts import opening
 from deathmatch.hosts.host import Host
@@ -180,7 +180,7 @@ def make():
         [*dying, "unshare", *become, "--net", "sh", "-c", "echo ready; exec sleep infinity"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert keeper.stdout.readline() == "ready\n"
+    assert first_line(keeper) == "ready\n"
     inside = [] if AS_ROOT else ["--user", "--preserve-credentials"]
     controller = ["nsenter", "--target", str(keeper.pid), *inside, "--net", "--"]
     script = SERVE.format(
@@ -193,7 +193,7 @@ def make():
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | variables,
         stderr=(folder / "sshd.log").open("w"),
     )  # fmt: skip
-    assert host.stdout.readline() == "ready\n", (folder / "sshd.log").read_text()
+    assert first_line(host) == "ready\n", (folder / "sshd.log").read_text()
     links = ["ip", "link", "add", LINK, "type", "veth", "peer", LINK, "netns", str(host.pid)]
     for words in (
         links,

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 import sshd
-from conftest import AS_ROOT, ROOT, ended, matching, wait_for
+from conftest import AS_ROOT, ROOT, ended, first_line, matching, wait_for
 from sshd import PATIENCE_S, PYTHON, SETTING, SOMEONE, Machines, connect
 
 from deathmatch.agent import journal, session
@@ -124,7 +124,7 @@ def test_controller_that_is_killed(machines: Machines, someone):
     controller = subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True
     )
-    assert controller.stdout.readline() == "ready\n"
+    assert first_line(controller) == "ready\n"
     running = wait_for(lambda: len(found := machines.running()) >= 4 and found, "all run")
     controller.kill()
     controller.wait()
@@ -238,7 +238,7 @@ def test_host_that_forbids_namespaces(tmp_path):
     user = ["--user", "--map-user=1000", "--map-group=1000", "--keep-caps"]
     words = ["setpriv", "--pdeathsig", "KILL", "unshare", *user, "--net", "sh", "-c", forbid]
     keeper = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    assert keeper.stdout.readline() == "ready\n"
+    assert first_line(keeper) == "ready\n"
     with pytest.raises(UserError) as error:
         opening.through("there", entering(keeper, "user", "net"), Settings(str(tmp_path)))
     problem = (
@@ -257,7 +257,7 @@ def test_namespaces_of_this_machine(tmp_path):
     words = ["setpriv", "--pdeathsig", "KILL", "unshare", *become, "--net", "--uts"]
     script = "hostname inside && echo ready && exec sleep infinity"
     keeper = subprocess.Popen([*words, "sh", "-c", script], stdout=subprocess.PIPE, text=True)
-    assert keeper.stdout.readline() == "ready\n"
+    assert first_line(keeper) == "ready\n"
     entered = ["net", "uts", *([] if AS_ROOT else ["user"])]
     settings = Settings(str(tmp_path), PATIENCE_S)
     with opening.through("there", entering(keeper, *entered), settings) as host:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import HUNG_S, Tree, descendants, ended, matching, wait_for
+from conftest import HUNG_S, Tree, descendants, ended, first_line, matching, wait_for
 
 # A run of Snakemake that does nothing but hold its fork server.
 RUN = (
@@ -20,7 +20,7 @@ RUN = (
 def run(tree: Tree, tmp_path: Path):
     """A process that has begun a fork server; the tree's commands know of it."""
     process = tree.start("python", "-c", RUN, tmp_path)
-    tree.environment["DEATHMATCH_FORK_SERVER"] = process.stdout.readline().strip()
+    tree.environment["DEATHMATCH_FORK_SERVER"] = first_line(process).strip()
     yield process
     process.kill()
     process.wait()
@@ -57,7 +57,7 @@ def test_a_fork_is_the_command(tree: Tree, run):
 
 def test_many_at_once(tree: Tree, run):
     several = [tree.start("bin/forked", "list", "servers") for _ in range(20)]
-    texts = {process.communicate()[0] for process in several}
+    texts = {process.communicate(timeout=HUNG_S)[0] for process in several}
     assert texts == {tree.deathmatch("list", "servers").text}
     assert [process.returncode for process in several] == [0] * 20
     wait_for(lambda: not server_of(run).children(), "no fork is left")
@@ -75,7 +75,7 @@ def test_a_folder_of_a_long_name(tree: Tree, tmp_path):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     process = tree.start("python", "-c", RUN, folder)
-    assert process.stdout.readline() == "\n"
+    assert first_line(process) == "\n"
     assert not psutil.Process(process.pid).children()
     process.kill()
     process.wait()
@@ -84,7 +84,7 @@ def test_a_folder_of_a_long_name(tree: Tree, tmp_path):
 def test_who_asked_is_killed(asked, run):
     asking, processes = asked
     asking.kill()
-    asking.wait()
+    asking.wait(HUNG_S)
     wait_for(lambda: ended(processes), "the command ended")
     assert server_of(run).is_running()
 
@@ -92,7 +92,7 @@ def test_who_asked_is_killed(asked, run):
 def test_the_server_is_killed(asked, run):
     asking, processes = asked
     server_of(run).kill()
-    assert asking.wait() == 1
+    assert asking.wait(HUNG_S) == 1
     assert "fork server ended; run again" in asking.stdout.read()
     wait_for(lambda: ended(processes), "the command ended")
 
@@ -102,7 +102,7 @@ def test_the_run_is_killed(asked, run):
     server = server_of(run)
     run.kill()
     wait_for(lambda: ended([server, *processes]), "the server and its fork ended")
-    assert asking.wait() == 1
+    assert asking.wait(HUNG_S) == 1
 
 
 def test_the_run_is_killed_before_its_server_has_begun(tree: Tree, tmp_path):
@@ -122,7 +122,7 @@ def test_an_interrupt_while_the_server_begins_is_not_the_server_s(tree: Tree, tm
         folder = tmp_path / str(number)
         folder.mkdir()
         process = tree.start("python", "-c", RUN, folder, start_new_session=True)
-        assert process.stdout.readline()
+        assert first_line(process)
         (server,) = psutil.Process(process.pid).children()
         server.send_signal(signal.SIGINT)
         tree.environment["DEATHMATCH_FORK_SERVER"] = str(folder / "forks")
@@ -137,7 +137,7 @@ def test_an_interrupt_is_the_command_s(asked, run):
     asking, processes = asked
     command = next(process for process in processes if process.ppid() == server_of(run).pid)
     command.send_signal(signal.SIGINT)
-    assert asking.wait() == 130
+    assert asking.wait(HUNG_S) == 130
     wait_for(lambda: ended(processes), "the command ended")
     assert server_of(run).is_running()
 
@@ -195,4 +195,4 @@ def test_a_notebook_that_is_ended(tree: Tree, run, end):
     else:
         server.children()[0].send_signal(signal.SIGINT)
     wait_for(lambda: ended(processes), "the notebook and its kernel ended")
-    assert asking.wait()
+    assert asking.wait(HUNG_S)

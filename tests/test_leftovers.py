@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Tree, descendant, wait_for
+from conftest import ROOT, Tree, descendant, first_line, wait_for
 
 from deathmatch.hosts import cgroup
 from deathmatch.run import checkout
@@ -30,7 +30,7 @@ def test_a_group_goes_with_the_next_one_unless_somebody_holds_it(here, tmp_path)
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, cwd=ROOT,
     )  # fmt: skip
-    folder = Path(maker.stdout.readline().strip())
+    folder = Path(first_line(maker).strip())
     if not folder.name:
         pytest.skip(f"no cgroup can be made here: {maker.communicate()[1][-300:]}")
     assert folder.is_dir()
@@ -105,13 +105,13 @@ def test_one_run_at_a_time_has_the_checkout(tree: Tree):
         "checkout.hold(); print('held', flush=True); signal.pause()"
     )
     first = tree.start("python", "-c", script)
-    assert first.stdout.readline() == "held\n"
+    assert first_line(first) == "held\n"
     second = tree.run("python", "-c", script)
     assert second.status and "another run of snakemake, pid " in second.text
     assert "wait until it ends" in second.text
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     again = tree.start("python", "-c", script)
-    assert again.stdout.readline() == "held\n"
+    assert first_line(again) == "held\n"
     again.kill()
     again.wait()

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import polars as pl
 import pytest
-from conftest import HUNG_S, ROOT
+from conftest import HUNG_S, ROOT, first_line
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, httperf, registry, roundtrip
@@ -282,7 +282,7 @@ def hold(client: str, port: int, connections: int, load: dict = LOAD) -> subproc
 def test_idle_connections_are_held_after_one_exchange_on_each(client, load):
     with Server() as peer:
         holder = hold(client, peer.port, 50, load)
-        assert holder.stdout.readline() == "idle_connections: 50\n"
+        assert first_line(holder) == "idle_connections: 50\n"
         asked = len(peer.arrivals)
         assert (asked, established(peer.port)) == (52, 50)
         time.sleep(0.3)
@@ -298,7 +298,7 @@ def test_idle_connections_that_the_server_ends_are_counted(client):
         lambda _, connection, data: (connection.sendall(data), held.append(connection))
     ) as peer:
         holder = hold(client, peer.port, 10)
-        assert holder.stdout.readline() == "idle_connections: 10\n"
+        assert first_line(holder) == "idle_connections: 10\n"
         for connection in held[-3:]:
             connection.shutdown(socket.SHUT_RDWR)
         time.sleep(0.2)

@@ -15,6 +15,7 @@ from conftest import (
     descendant,
     descendants,
     ended,
+    first_line,
     network_namespaces,
     own_network_namespaces,
     traces,
@@ -52,7 +53,7 @@ exec "$@"
 
 def start(tree: Tree, script: str) -> subprocess.Popen:
     process = tree.start("python", "-c", SANDBOXED, "sh", "-c", script)
-    assert process.stdout.readline() == "ready\n"
+    assert first_line(process) == "ready\n"
     return process
 
 

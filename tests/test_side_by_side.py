@@ -9,7 +9,7 @@ import sys
 import threading
 
 import pytest
-from conftest import HUNG_S, ROOT, wait_for
+from conftest import HUNG_S, ROOT, first_line, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
 from side_by_side import LONGEST, QUICK, WORKERS, joined, turn
@@ -54,7 +54,7 @@ def test_a_turn_ends_with_its_process(tmp_path):
     )
     words = [sys.executable, "-c", script, tmp_path]
     process = subprocess.Popen(words, cwd=ROOT / "tests", stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "in\n"
+    assert first_line(process) == "in\n"
     process.kill()
     process.communicate()
     with turn(True, tmp_path):

@@ -15,7 +15,7 @@ import few
 import numpy as np
 import polars as pl
 import pytest
-from conftest import HUNG_S, ROOT, Tree, copy_tree
+from conftest import HUNG_S, ROOT, Tree, copy_tree, first_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from side_by_side import turn
@@ -69,7 +69,9 @@ def compiled() -> None:
     """
     with turn(alone=True, folder=TARGET / "turns"):
         cargo("build", "--profile", "test", "--examples")
-        cargo("test", "--no-run", "--lib", "--test", "all")
+        # Each by itself: on a busy machine both at once are silent for longer than what hangs.
+        for target in (["--lib"], ["--test", "all"]):
+            cargo("test", "--no-run", *target)
 
 
 @pytest.mark.timing
@@ -98,7 +100,7 @@ class Null:
     def __init__(self, programs: Path):
         words = [programs / "ws-null", "127.0.0.1:0"]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-        self.port = int(self.process.stdout.readline().rpartition(":")[2])
+        self.port = int(first_line(self.process).rpartition(":")[2])
 
     def __enter__(self) -> "Null":
         return self
