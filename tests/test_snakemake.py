@@ -289,7 +289,8 @@ def test_a_killed_build_leaves_no_process(tree: Tree):
 
 def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_holders):
     """Control-C reaches the whole foreground group."""
-    tree.dataset("tiny", ["null"], [100], duration_s=2 * HUNG_S)
+    # The number of the last trial has two digits.
+    tree.dataset("tiny", ["null"], [100], duration_s=2 * HUNG_S, trials=10)
     words = ["snakemake", POINTS, "--config", "dataset=tiny"]
     process = tree.start(*words, start_new_session=True)
     wait_for(lambda: descendant(process.pid, "httperf"), "a trial offers load", process)
@@ -308,7 +309,7 @@ def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_hol
     wait_for(lambda: ended(below), f"{below} ended")
     text = process.stdout.read()
     assert lock_holders() == 0 and "Traceback" not in text, text
-    assert "nothing; 0 of 1 trials measured, 1 left" in text and " goes on where this" in text
+    assert "nothing; 0 of 10 trials measured, 10 left" in text and " goes on where this" in text
 
 
 def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
