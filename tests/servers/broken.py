@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -51,8 +52,8 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
             hoard.append(bytearray(10_000_000))
     if mode == "turns" and broken:
         mode = "wrong"
-    if mode == "spreads" and broken:
-        os.sched_setaffinity(0, range(os.cpu_count()))
+    if mode == "spreads" and broken and threading.active_count() == 1:
+        threading.Thread(target=spread, daemon=True).start()
     if mode == "tunes" and broken:
         Path("/proc/sys/net/ipv4/tcp_fin_timeout").write_text("7")
     if mode == "drips":
@@ -73,6 +74,12 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
         connection.sendall(ANSWER.replace(b"Hello", b"Adieu"))
     else:
         connection.sendall(ANSWER)
+
+
+def spread() -> None:
+    """Leave its CPUs, which is for this thread alone."""
+    os.sched_setaffinity(0, range(os.cpu_count()))
+    time.sleep(100_000)
 
 
 def main(mode: str, address: str, port: str) -> None:
