@@ -67,6 +67,8 @@ def test_a_study_from_the_first_connection_to_the_tables(machines: Lab):
     bound_us, late_us = trials["clock_bound_us"][0], trials["late_us"][0]
     assert f"how far two clocks are apart was known within {bound_us} µs at each" in told
     assert f"began at an agreed instant, {late_us} µs late at most." in told
+    # An instant of another clock has passed long ago.
+    assert late_us < AHEAD_S["client1"] * 10**6
 
 
 def offering(machines: Lab) -> list[psutil.Process]:
