@@ -28,12 +28,14 @@ RATE_RPS, DURATION_S = 400, 0.5
 HELLO = {BODY: "Hello, world"}
 
 
-def offered(client: str, replaced: str | None, habit: str, body: dict = HELLO) -> tuple:
+def offered(
+    client: str, replaced: str | None, habit: str, body: dict = HELLO, rate_rps: int = RATE_RPS
+) -> tuple:
     """Return a load generator, and the fields of its report on a server with a habit."""
     generator = registry.generator(client, replaced)
     load = LOADS[replaced or client] | body
     with faulty(habit) as port:
-        words = generator.command("127.0.0.1", port, load, RATE_RPS, DURATION_S)
+        words = generator.command("127.0.0.1", port, load, rate_rps, DURATION_S)
         done = subprocess.run(
             clients.located(words), capture_output=True, text=True, timeout=HUNG_S, check=True
         )
@@ -81,6 +83,12 @@ def test_right_answers_that_differ_in_their_headers_are_good(client, replaced, f
     assert generator.invalid(fields) == {}
     assert generator.good(fields) == fields["requests"] == RATE_RPS * DURATION_S
     assert fields["errors_total"] == 0 and fields[FIRST_WRONG] is None
+
+
+def test_a_connection_that_its_server_is_about_to_close_gets_no_request():
+    """In closed loop the next request follows at once: it would meet a closed connection."""
+    _, fields = offered("roundtrip", None, "countdown", rate_rps=0)
+    assert fields["errors_total"] == 0 and fields["replies"] == fields["requests"]
 
 
 def test_the_body_that_an_experiment_expects_is_that_of_its_own_request():
