@@ -6,6 +6,9 @@ import sys
 import pytest
 from conftest import BROKEN, Tree, copy_tree
 
+from deathmatch.errors import UserError
+from deathmatch.run import try_server
+
 ALMOST = """\
 import socket, sys
 listener = socket.create_server(("0.0.0.0", int(sys.argv[1])), backlog=77)
@@ -50,19 +53,29 @@ def test_a_server_without_a_folder_is_measured_and_its_wrong_answers_come_first(
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("no-such-program {port}", "no-such-program: not found"),
-        ("python3 almost.py", "it has no {port}"),
         (f"python3 {BROKEN} exits {{host}} {{port}}", "ended before it listened (exit status 1)"),
         (f"python3 {BROKEN} elsewhere {{host}} {{port}}", "let it take {port}, which is 8080"),
         (f"python3 {BROKEN} ok 127.0.0.1 {{port}}", "let it take {host}"),
         ("sh -c 'sleep 60 & exit 0' {port}", "its command must stay in the foreground"),
         ("sh -c 'while true; do sleep 1; done' {port}", "it listens on no TCP port"),
-        ("python3 'almost.py {port}", "No closing quotation"),
     ],
 )
 def test_a_command_that_is_no_server_is_named_in_a_line(tree: Tree, command: str, says: str):
     said = tree.deathmatch("try", command).failed().text
     assert says in said and "Traceback" not in said and len(said.splitlines()) <= 3
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("no-such-program {port}", "no-such-program: not found"),
+        ("python3 almost.py", "it has no {port}"),
+        ("python3 'almost.py {port}", "No closing quotation"),
+    ],
+)
+def test_words_that_start_no_server_are_named(command: str, says: str):
+    with pytest.raises(UserError, match=says):
+        try_server._server(command, websocket=False)
 
 
 def test_its_command_becomes_a_folder(tree: Tree):
