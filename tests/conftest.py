@@ -53,6 +53,12 @@ hypothesis.settings.load_profile("any load")
 HUNG_S = 300
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What makes damaged inputs takes seconds to import: only where it is asked for."""
+    unasked = "not fuzz" in config.option.markexpr
+    return True if unasked and collection_path.name == "fuzz" else None
+
+
 @pytest.fixture(scope="session")
 def here(tmp_path_factory):
     """This machine as a host: what it starts is in a pid namespace of its own."""

@@ -29,17 +29,25 @@ class Frozen(Spec):
 
 
 def rules_hash(dataset: str) -> str:
-    """Return the SHA-256 of all that decides a verdict on a dataset, but for its trials."""
-    margins = {
-        "error": trial_tests.ERROR, "minimum_trials": judging.MINIMUM_TRIALS,
-        "correction": trial_tests.HOLM,
-    }  # fmt: skip
-    parts = [published.CLAIMS, findings.FILE, published.UNTESTED, published.NEXT,
-             files.path_of("dataset", dataset)]  # fmt: skip
-    digest = hashlib.sha256(json.dumps(margins, sort_keys=True).encode())
-    for path in parts:
-        digest.update(b"\0" + path.read_bytes())
-    return digest.hexdigest()
+    """Return the SHA-256 of all that decides a verdict on a dataset, but for its trials.
+
+    Of what the files say, not of the files: who moves a claim to another one changes nothing.
+    """
+    rules = {
+        "margins": [trial_tests.ERROR, judging.MINIMUM_TRIALS, trial_tests.HOLM],
+        "claims": [one.model_dump(mode="json") for one in published.claims_of(dataset)],
+        "findings": [one.model_dump(mode="json") for one in findings.load(dataset)],
+        "untested": not_tested(dataset),
+        "plan": files.dataset(dataset).model_dump(mode="json", exclude={"name"}),
+    }
+    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
+
+
+def not_tested(dataset: str) -> list[str]:
+    """Return what a dataset does not test, sorted: of untested.toml, and what else it leaves."""
+    decided = {claim.id for claim in published.claims_of(dataset)}
+    named = {*(one.id for one in published.untested()), *(one.id for one in published.claims())}
+    return sorted(named - decided)
 
 
 def tests(dataset: str = "") -> int:
@@ -50,10 +58,10 @@ def tests(dataset: str = "") -> int:
 
 def text(dataset: str, day: datetime.date) -> str:
     """Return what frozen.toml must hold to freeze the rules of a dataset on that day."""
-    names = ", ".join(f'"{one.id}"' for one in published.untested())
+    names = ", ".join(f'"{name}"' for name in not_tested(dataset))
     return (
-        f'dataset = "{dataset}"\nrules = "{rules_hash(dataset)}"\ncommitted = {day.isoformat()}\n'
-        f"tests = {tests(dataset)}\nuntested = [{names}]\n"
+        f'dataset = "{_name(dataset)}"\nrules = "{rules_hash(dataset)}"\n'
+        f"committed = {day.isoformat()}\ntests = {tests(dataset)}\nuntested = [{names}]\n"
     )
 
 
@@ -61,6 +69,11 @@ def read() -> Frozen:
     """Return what frozen.toml says; UserError with the key of a mistake."""
     raw = validation_errors.parse(FILE.read_bytes(), FILE.name)
     return validation_errors.validated(Frozen, raw, FILE.name)
+
+
+def _name(dataset: str) -> str:
+    """Return what its records call a dataset: one that is planned in a folder keeps its name."""
+    return dataset.rpartition("/")[2]
 
 
 def check(dataset: str) -> None:
@@ -75,7 +88,7 @@ def check(dataset: str) -> None:
             "trial",
         )
     known = read()
-    if (known.dataset, known.rules) != (dataset, rules_hash(dataset)):
+    if (known.dataset, known.rules) != (_name(dataset), rules_hash(dataset)):
         raise UserError(
             f"the rules of the dataset {dataset} are not those that were frozen on "
             f"{known.committed}",

@@ -69,13 +69,7 @@ def _called(name: str) -> str:
     return name
 
 
-def summary(counted: Counter[Stack]) -> dict:
-    """Return how many samples each phase has, and the stacks of a hundredth of all or more.
-
-    {"phases": {name of PHASES: samples}, "stacks": [[functions from outside inwards, samples]]}.
-    """
-    whole, phases = counted.total(), dict.fromkeys(PHASES, 0)
-    for stack, count in counted.items():
-        phases[phase(stack)] += count
-    kept = [[list(stack), n] for stack, n in sorted(counted.items()) if 100 * n >= whole]
-    return {"phases": phases, "stacks": kept}
+def by_phase(chains: Iterable[Stack]) -> dict[str, int]:
+    """Return how many of these call chains belong to each of PHASES."""
+    counted = Counter(map(phase, chains))
+    return {name: counted[name] for name in PHASES}

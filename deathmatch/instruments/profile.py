@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import time
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,10 +70,9 @@ def readings(options: argparse.Namespace) -> list[Reading]:
 
 
 def take(reading: Reading, options: argparse.Namespace, out: Path) -> Row:
-    """Return where the server's CPU time went at a rate.
+    """Return {"replies", "cpu_ns", "phases": {name: samples}} of a rate.
 
-    {"replies", "cpu_ns", "phases": {name: samples}, "stacks": [[kernel functions, samples]]},
-    as `call_chains.summary` has them. UserError if the server or perf does not start.
+    UserError if the server or perf does not start.
     """
     with instrument.serving(idle_trial(reading.mechanism, reading.idle), out) as context:
         client.warm_up(context)
@@ -110,10 +108,10 @@ def _profiled(context: Context, rate_rps: int, duration_s: float, out: Path) -> 
     printed = subprocess.run(
         ["perf", "script", "-i", str(data), "-F", "ip,sym"], capture_output=True, text=True
     ).stdout
-    counted = Counter(call_chains.read(printed.splitlines()))
+    chains = call_chains.read(printed.splitlines())
     return {
         "replies": client.replies(context, offered, duration_s), "cpu_ns": cpu_ns,
-        **call_chains.summary(counted),
+        "phases": call_chains.by_phase(chains),
     }  # fmt: skip
 
 

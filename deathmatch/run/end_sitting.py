@@ -116,10 +116,7 @@ def _accepted(dataset: str, experiment: str) -> tuple[str, ...]:
 
 
 def _before(dataset: str, name: str, one: Mapping[str, Any]) -> list[Path]:
-    """Return the null server's records in the other accepted sittings of a record's experiment.
-
-    They are those of the record's kind of CPU.
-    """
+    """Return the null server's records in the other accepted sittings on the CPU of a record."""
     others = tuple(kept for kept in _accepted(dataset, one["experiment"]) if kept != name)
     held = Inventory(dataset, Choice(sittings=others)).measured if others else {}
     return [

@@ -86,7 +86,7 @@ class Run:
         """Measure round after round while there is time; return how many, and an exit status.
 
         `most` rounds, and one at least. A pair's trial that fails ends the run with its status, and
-        so does a card's subject that answers wrongly from the start.
+        so do one that cannot begin and a card's subject that answers wrongly from the start.
         """
         checkout.make_folders(self.dataset)
         done = 0
@@ -97,7 +97,7 @@ class Run:
                     of = f"trial {place} of {len(trials)}: {self.sides[which]}"
                     _say(f"round {number}, {of}; {left:.1f} min left")
                     status = subcommands.trial(trial, self.testbed, any_outcome=not self.pair)
-                    if status and self.pair:
+                    if status:
                         return done, status
                     if not (self.pair or which or failures.measured(_record(trial))):
                         return 1, subcommands.WRONG
