@@ -31,7 +31,7 @@ from side_by_side import (  # noqa: F401
 )
 
 from deathmatch.agent.keeper import Settings
-from deathmatch.data import table_files
+from deathmatch.data import sittings, table_files
 from deathmatch.hosts import opening
 from deathmatch.plan import files
 
@@ -243,8 +243,9 @@ class Tree:
     def miniature(self, name: str = MINIATURE.name, experiments: Iterable[str] = ("*",)) -> None:
         """Plant MINIATURE, or some experiments of it, as a dataset that was measured."""
         for experiment in experiments:
-            for folder in MINIATURE.glob(experiment):
+            for folder in MINIATURE.glob(f"{experiment}/"):
                 shutil.copytree(folder, self.path / "data" / name / folder.name)
+        shutil.copy(MINIATURE / sittings.NAME, self.path / "data" / name)
         shutil.copy(MINIATURE.with_suffix(".toml"), self.path / f"config/datasets/{name}.toml")
 
     def trials(self, dataset: str) -> dict[tuple[str, int], Path]:

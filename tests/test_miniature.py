@@ -12,7 +12,7 @@ from deathmatch.paper.display import MIME
 from deathmatch.plan import files
 from deathmatch.run.study import experiments_of
 
-EXPERIMENTS = sorted(path.name for path in MINIATURE.iterdir())
+EXPERIMENTS = sorted(path.name for path in MINIATURE.iterdir() if path.is_dir())
 pytestmark = pytest.mark.usefixtures("miniature")
 
 
@@ -70,5 +70,6 @@ def test_its_paper_has_every_part(written):
                 kinds.add(shown.get("kind"))
     assert {"figure", "table", "values"} <= kinds and "absent" not in kinds
     page = (written / "paper" / MINIATURE.name / "deathmatch.html").read_text()
+    assert all(f'id="tbl-appendix-{name}"' in page for name in ("sittings", "drift"))
     assert phrases.NOT_MEASURED not in page and str(written) not in page
     assert (written / "paper" / MINIATURE.name / "explore.html").is_file()
