@@ -35,11 +35,10 @@ def planned() -> dict[str, list[Trial]]:
 
 
 def compared() -> list[tuple[str, str, Comparison]]:
-    """Return name, experiment and comparison of each claim that one CPU decides, and finding."""
+    """Return name, experiment and comparison of each claim and finding."""
     rows = [
         (claim.id, claim.experiment, one)
         for claim in published.claims_of(DATASET)
-        if claim.cpus < 2
         for one in (*claim.every, *claim.condition, *claim.condition_then)
     ]
     of_findings = findings.load(DATASET)
