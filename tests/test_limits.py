@@ -191,9 +191,12 @@ def test_a_limit_planted_in_real_load_is_called_by_its_name(tree: Tree):
     for fault in faults:
         planted.run(tree.path, fault)
     points = planted.at_limit(planted.judged(tree.path, faults, clients))
+    of_quiet = set(points.filter(fault=planted.QUIET)["limit"])
+    # A null server that other work disturbs shows nothing of those that are late.
+    others = planted.BUSY_ANSWERS | ({limits.UNKNOWN} if of_quiet & planted.BUSY_ANSWERS else set())
     for row in points.to_dicts():
         truth = planted.expected(row["fault"], row["server"])
-        assert not truth or row["limit"] in truth | planted.BUSY_ANSWERS, row
+        assert not truth or row["limit"] in truth | others, row
     called = {(row["fault"], row["limit"]) for row in points.to_dicts()}
     busy, paused = "a program on the server's CPU", f"{planted.PAUSED} for 400 ms"
     assert {of for of, limit in called if limit == limits.CLIENT} >= {paused}
