@@ -7,6 +7,7 @@
 import datetime
 import hashlib
 import json
+from pathlib import Path
 
 from pydantic import Field
 
@@ -60,7 +61,7 @@ def text(dataset: str, day: datetime.date) -> str:
     """Return what frozen.toml must hold to freeze the rules of a dataset on that day."""
     names = ", ".join(f'"{name}"' for name in not_tested(dataset))
     return (
-        f'dataset = "{_name(dataset)}"\nrules = "{rules_hash(dataset)}"\n'
+        f'dataset = "{Path(dataset).name}"\nrules = "{rules_hash(dataset)}"\n'
         f"committed = {day.isoformat()}\ntests = {tests(dataset)}\nuntested = [{names}]\n"
     )
 
@@ -69,11 +70,6 @@ def read() -> Frozen:
     """Return what frozen.toml says; UserError with the key of a mistake."""
     raw = validation_errors.parse(FILE.read_bytes(), FILE.name)
     return validation_errors.validated(Frozen, raw, FILE.name)
-
-
-def _name(dataset: str) -> str:
-    """Return what its records call a dataset: one that is planned in a folder keeps its name."""
-    return dataset.rpartition("/")[2]
 
 
 def check(dataset: str) -> None:
@@ -88,7 +84,7 @@ def check(dataset: str) -> None:
             "trial",
         )
     known = read()
-    if (known.dataset, known.rules) != (_name(dataset), rules_hash(dataset)):
+    if (known.dataset, known.rules) != (Path(dataset).name, rules_hash(dataset)):
         raise UserError(
             f"the rules of the dataset {dataset} are not those that were frozen on "
             f"{known.committed}",
