@@ -72,10 +72,12 @@ def rows() -> list[tuple]:
             where = claim.experiment, before_it.experiment
             made += [(claim.id, when, where[0], (one, len(new)), (where[1], was[at]))
                      for at, one in enumerate(new) if claim.cpus < 2]  # fmt: skip
-    for finding, was in zip(findings.load(DATASET), findings.load(), strict=True):
-        made += [(finding.name, "finding", finding.experiment, (one, len(finding.comparisons)),
-                  (was.experiment, was.comparisons[at]))
-                 for at, one in enumerate(finding.comparisons)]  # fmt: skip
+    for finding, old_one in zip(findings.load(DATASET), findings.load(), strict=True):
+        new, was = finding.comparisons, old_one.comparisons
+        was = was if len(was) == len(new) else new
+        made += [(finding.name, "finding", finding.experiment, (one, len(new)),
+                  (old_one.experiment, was[at]))
+                 for at, one in enumerate(new)]  # fmt: skip
     return made
 
 

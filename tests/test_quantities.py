@@ -17,12 +17,13 @@ from deathmatch.analysis import (
     phrases,
     profile,
     readiness,
+    selecting,
     static_files,
     views,
 )
 from deathmatch.analysis.comparison import Comparison
 from deathmatch.analysis.provenance import Record
-from deathmatch.data import table_files
+from deathmatch.data import table_files, tables
 from deathmatch.paper.explore import quantities, variants
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import CPU_PER_REPLY, QUANTITIES
@@ -191,6 +192,22 @@ def test_rates_are_shared_within_a_block_or_by_all_trials():
     ]  # fmt: skip
     unpaired = by_trial.at_shared_rates(paired, paired=False)
     assert [side[RATE].unique().to_list() for side in unpaired] == [[20], [20]]
+
+
+def test_times_are_those_of_the_client_that_measured_the_points(tmp_path, monkeypatch):
+    """Points of another client are named without it, and so are their times."""
+    monkeypatch.setattr(table_files, "ROOT", tmp_path)
+    name = "configuration=tuned,load_generator=roundtrip"
+    one = point("static", "nginx", 1000, 20.0, 1, configuration="tuned", variant=name)
+    folder = write(tmp_path, "planted", "static", [one])
+    taken = one | {"quantity": "connection_time", "time_us": 500, "count": 1000}
+    columns = tables.columns("static", "times")
+    times = pl.DataFrame([{key: taken[key] for key in columns}], schema=columns)
+    tables.write(times, "static", "times", folder)
+    read_tables_anew()
+    selector = {"server": "nginx", "configuration": "tuned", "statistic": "connection_time_p99_us"}
+    assert selecting.values("planted", "static", selector).all == [500.0]
+    read_tables_anew()
 
 
 def test_points_that_count_follow_the_definition():

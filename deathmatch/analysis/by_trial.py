@@ -228,9 +228,6 @@ def joined(dataset: str, experiment: str, points: pl.DataFrame, quantity: str) -
     """
     if f"{quantity}_p50_us" in points.columns or RATE not in points.columns:
         return points
-    if "recorded" in points.columns:
-        # Of another client, by whose name the table of times knows the variant.
-        points = points.with_columns(variant="recorded")
     times = _summary(dataset, experiment, quantity)
     return points.join(times, on=_KEY, how="left", maintain_order="left")
 
@@ -238,7 +235,8 @@ def joined(dataset: str, experiment: str, points: pl.DataFrame, quantity: str) -
 @cache
 def _summary(dataset: str, experiment: str, quantity: str) -> pl.DataFrame:
     try:
-        times = tables.scan(dataset, experiment, "times")
+        # Points are named without their client (`selecting`).
+        times = tables.of_any_client(tables.scan(dataset, experiment, "times"))
     except UserError:
         times = pl.LazyFrame(schema=tables.columns(experiment, "times"))
     return of_points(times, quantity)
