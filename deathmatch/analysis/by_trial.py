@@ -17,7 +17,7 @@ from deathmatch.capacity_search import search
 from deathmatch.data import laws, limits, tables
 from deathmatch.errors import UserError
 from deathmatch.load import histogram
-from deathmatch.quantities.definitions import CPU_PER_REPLY
+from deathmatch.quantities.definitions import CPU_PER_REPLY, HARDEST
 from deathmatch.quantities.quantity import RATE, TOP, Kind, Points, Quantity
 
 
@@ -44,15 +44,9 @@ def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFr
         points = laws.steady(points)
     if quantity.whole_sweep:
         # A sweep that the client cut short has not shown what it comes to.
-        reached = pl.col(RATE).max().over(key) == pl.col(TOP).max().over(key)
-        points = points.filter(reached | (pl.col(RATE) == 0).any().over(key))
-    rows = [
-        (*names, value)
-        for names, group in points.group_by(key, maintain_order=True)
-        if (value := quantity.of_trial(group)) is not None
-    ]
-    schema = {name: points.schema[name] for name in key} | {quantity.name: pl.Float64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+        points = points.filter(HARDEST.over(key) == pl.col(TOP).max().over(key))
+    number = quantity.of_trial.aggregate(points.columns).cast(pl.Float64).alias(quantity.name)
+    return points.group_by(key, maintain_order=True).agg(number).drop_nulls(quantity.name)
 
 
 def medians(points: pl.DataFrame, quantities: Iterable[Quantity], by: list[str]) -> pl.DataFrame:

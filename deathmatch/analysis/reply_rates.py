@@ -18,7 +18,8 @@ def with_top(points: pl.DataFrame) -> pl.DataFrame:
     if RATE not in points.columns:
         return points
     within = pl.when(~limits.beyond_testbed(points)).then(RATE)
-    return points.with_columns(within.max().over("server", "variant").alias(TOP))
+    top = pl.when((pl.col(RATE) == 0).any()).then(0).otherwise(within.max())
+    return points.with_columns(top.over("server", "variant").alias(TOP))
 
 
 def at_rate(rate_rps: int | None) -> pl.Expr:
@@ -45,7 +46,7 @@ def in_overload(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """
     rates = shared_rounds(values(points, REPLY_RATE_OVERLOAD, by).sort(*by, "n"), by)
     summary = stats.summarise(rates, by, REPLY_RATE_OVERLOAD.name)
-    in_full = pl.col(REPLY) >= ALL_ANSWERED * pl.col(RATE)
+    in_full = (pl.col(RATE) > 0) & (pl.col(REPLY) >= ALL_ANSWERED * pl.col(RATE))
     shares = (
         points.filter(AT_TOP)
         .join(rates, on=[*by, "n"], how="semi", maintain_order="left")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from statistics import median
 
 import polars as pl
@@ -20,11 +20,17 @@ from deathmatch.capacity_search import search
 from deathmatch.data import limits, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import CAPACITY, CPU_PER_REPLY, OVERLOAD, QUANTITIES, hardest
+from deathmatch.quantities.definitions import (
+    CAPACITY,
+    CPU_PER_REPLY,
+    HARDEST,
+    IN_FULL,
+    OVERLOAD,
+    QUANTITIES,
+    hardest,
+)
 from deathmatch.quantities.quantity import (
-    ALL_ANSWERED,
     RATE,
-    REPLY,
     Points,
     Quantity,
     of_experiment,
@@ -121,28 +127,23 @@ class Variant:
         """The rate that asks most of it, as `hardest`; None without rates."""
         return hardest(self.rates) if self.rates else None
 
-    @cached_property
-    def _trials(self) -> list[tuple[int, pl.DataFrame]]:
-        return list(_parts(self.points, "n").items())
-
     def values(self, quantity: Quantity) -> Values:
         """Return the quantity for each block."""
-        by_block = {
-            n: value
-            for n, trial in self._trials
+        number = quantity.of_trial.aggregate(self.points.columns).cast(pl.Float64)
+        more = {"full": IN_FULL} if quantity.name == OVERLOAD else {}
+        more |= {"top": HARDEST} if quantity.whole_sweep and not self.at_rate else {}
+        trials = self.points.group_by("n", maintain_order=True).agg(number=number, **more)
+        known = trials.drop_nulls("number")
+        if "top" in more:
             # A sweep that the client cut short has not shown what it comes to.
-            if not quantity.whole_sweep or self.at_rate or hardest(trial[RATE]) == self.top
-            if (value := quantity.of_trial(trial)) is not None
-        }
-        in_full = [n for n, trial in self._trials if quantity.name == OVERLOAD and _in_full(trial)]
+            known = known.filter(pl.col("top").eq_missing(self.top))
+        parts = _parts(self.points, "n").values() if quantity.step else ()
         return Values(
-            by_block,
-            at_least=frozenset(in_full),
+            dict(known.select("n", "number").iter_rows()),
+            at_least=frozenset(trials.filter("full")["n"]) if "full" in trials else frozenset(),
             kind=quantity.kind,
-            step=max((quantity.step(trial) for _, trial in self._trials), default=0)
-            if quantity.step
-            else 0,
-            hidden=not by_block and self.left_out,
+            step=max(map(quantity.step, parts), default=0) if quantity.step else 0,
+            hidden=known.is_empty() and self.left_out,
             short=self.short,
         )
 
@@ -232,12 +233,6 @@ def _at_one_rate(variants: list[Variant], choose: Callable) -> list[Variant]:
         replace(variant, points=variant.points.filter(pl.col(RATE).is_in(chosen)), at_rate=True)
         for variant in variants
     ]
-
-
-def _in_full(trial: pl.DataFrame) -> bool:
-    """Return whether a trial answered in full the highest rate that it was offered: no overload."""
-    highest = trial.filter(pl.col(RATE) == hardest(trial[RATE]), pl.col(RATE) > 0)
-    return bool((highest[REPLY] >= ALL_ANSWERED * highest[RATE]).any())
 
 
 def _quantity_of(
@@ -376,7 +371,7 @@ def _table(
 ) -> pl.DataFrame | None:
     if any(dataset == known for known, _, _ in _GIVEN):
         given = _GIVEN.get((dataset, experiment, table))
-    elif experiment not in files.names("experiment"):
+    elif not files.exists("experiment", experiment):
         return None
     else:
         try:
@@ -422,7 +417,7 @@ def _at_defaults(
 def selector_phrase(selector: dict) -> str:
     """Return a selector in words: the server's title, then what else is chosen."""
     server = selector.get("server")
-    known = server in files.names("server")
+    known = server is not None and files.exists("server", server)
     title = files.server(server).title if known else server
     base = selector.get("relative_to", {})
     own = ("server", "statistic", "experiment", "relative_to")

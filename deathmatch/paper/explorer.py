@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from string import Template
 
-from deathmatch.analysis import published
+from deathmatch.analysis import claims, published
 from deathmatch.data import table_files
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
@@ -39,6 +39,7 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
     name.
     """
     known = [files.experiment(name) for name in files.names("experiment")]
+    entries, results = claims.family(dataset)
     evidence = ledger.evidence(dataset, published.claims())
     of_others = [(other, name) for name, other in table_files.of_other_datasets(dataset).items()]
     of_others += [
@@ -62,7 +63,7 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
         "version": paths.version(),
         "dataset": dataset,
         "paper": paper,
-        "findings": about.findings_of(dataset),
+        "findings": about.findings_of(results),
         "datasets": [about.summary(name) for name in named],
         "citation": about.citation(dataset),
         "experiments": about.experiments(measured),
@@ -78,7 +79,7 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
         "of_sweep": {s.name: [q.name for q in quantities.of_sweep(s.client)] for s in specs},
         "of_rate": {s.name: [q.name for q in quantities.of_rate(s.client)] for s in specs},
         "servers": servers.rows(dataset, rows["trials"]),
-        "claims": ledger.rows(dataset, evidence),
+        "claims": ledger.rows(dataset, entries, evidence),
         "theme": theme.config()["config"],
     } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}
 

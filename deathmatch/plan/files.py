@@ -41,6 +41,11 @@ def server(name: str, root: Path = ROOT) -> Server:
     return WITHOUT_FOLDER.get(name) or load("server", name, root)
 
 
+def exists(kind: str, name: str, root: Path = ROOT) -> bool:
+    """Return whether there is one of that kind and name; `names` reads every folder for it."""
+    return path_of(kind, name, root).is_file()
+
+
 def servers(root: Path = ROOT) -> list[Server]:
     """Return every server, by name; UserError if a file is wrong or two have the same title."""
     every = [server(name, root) for name in names("server", root)]

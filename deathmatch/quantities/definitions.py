@@ -9,10 +9,12 @@ import polars as pl
 
 from deathmatch.load import httperf
 from deathmatch.quantities.quantity import (
+    ALL_ANSWERED,
     DRAIN,
     RATE,
     REPLY,
     WRONG,
+    Aggregate,
     Kind,
     Mean,
     Points,
@@ -46,62 +48,60 @@ def hardest(rates: Collection[int]) -> int:
     return 0 if 0 in rates else max(rates)
 
 
-def _due(points: pl.DataFrame) -> float:
-    return (points[RATE] * points["duration_us"]).sum() / 1e6
+HARDEST = pl.when((pl.col(RATE) == 0).any()).then(0).otherwise(pl.col(RATE).max())
+"""`hardest` of the rates of a trial's points."""
+
+IN_FULL = (
+    (pl.col(RATE) == HARDEST) & (pl.col(RATE) > 0) & (pl.col(REPLY) >= ALL_ANSWERED * pl.col(RATE))
+).any()
+"""Whether a trial answered in full the highest rate that it was offered: no overload."""
+
+_DUE = pl.col(RATE) * pl.col("duration_us") / 1e6
 
 
-def _error_ratio(points: pl.DataFrame) -> float | None:
-    due = _due(points)
-    return max(0.0, 1 - points["replies"].sum() / due) if due else None
+def _over(counted: pl.Expr, over: pl.Expr) -> pl.Expr:
+    """Return a quotient; null over 0."""
+    return pl.when(over != 0).then(counted / over)
 
 
-def _reply_ratio(points: pl.DataFrame) -> float | None:
-    errors = _error_ratio(points)
-    return None if errors is None else 1 - errors
+def _missed(replies: pl.Expr, due: pl.Expr) -> pl.Expr:
+    """Return the share of what was due that has no good answer; null where nothing was."""
+    return pl.when(due != 0).then(pl.max_horizontal(pl.lit(0.0), 1 - replies / due))
 
 
-def _first_error_rate(points: pl.DataFrame) -> float | None:
-    ordered = points.sort(RATE)
-    failing = [p[RATE][0] for p in ordered.iter_slices(1) if (_error_ratio(p) or 0) > 0.01]
-    return float(failing[0]) if failing else float(ordered[RATE].max())
+_ERROR_RATIO = _missed(pl.col("replies").sum(), _DUE.sum())
+_ERRS = _missed(pl.col("replies").fill_null(0), _DUE) > 0.01
+_FIRST_ERROR_RATE = pl.coalesce(pl.col(RATE).filter(_ERRS).min(), pl.col(RATE).max())
 
 
-def _errors(points: pl.DataFrame, *columns: str) -> int:
-    return sum(points[column].sum() for column in columns)
+def _errors(columns: Collection[str]) -> pl.Expr:
+    return pl.sum_horizontal(pl.lit(0), *(pl.col(name).sum() for name in sorted(columns)))
 
 
-def _wrong(points: pl.DataFrame) -> int:
-    return _errors(points, WRONG) if WRONG in points.columns else 0
+def _wrong_ratio(columns: Collection[str]) -> pl.Expr:
+    known = WRONG in columns
+    return _over(_errors({WRONG}), _DUE.sum()) if known else pl.lit(None, pl.Float64)
 
 
-def _wrong_ratio(points: pl.DataFrame) -> float | None:
-    due = _due(points)
-    return _wrong(points) / due if due and WRONG in points.columns else None
+def _timeout_share(columns: Collection[str]) -> pl.Expr:
+    timeouts = {"errors_client_timeout", "errors_socket_timeout"}
+    total = {"errors_total", *({WRONG} & {*columns})}
+    return _over(_errors(timeouts & {*columns}), _errors(total))
 
 
-def _timeout_share(points: pl.DataFrame) -> float | None:
-    total = _errors(points, "errors_total") + _wrong(points)
-    known = {"errors_client_timeout", "errors_socket_timeout"} & set(points.columns)
-    timeouts = _errors(points, *known)
-    return timeouts / total if total else None
+def _bytes_per_message(account: str) -> pl.Expr:
+    """Return by how much an account of memory grew for each message; null without two messages."""
+    known = pl.col(account).is_not_null()
+    messages = pl.col("messages").filter(known)
+    kept_bytes = pl.col(account).filter(known).sort_by(messages)
+    return _over(kept_bytes.last() - kept_bytes.first(), messages.max())
 
 
-def _client_error_ratio(points: pl.DataFrame) -> float | None:
-    due = _due(points)
-    return _errors(points, *httperf.OWN_ERRORS) / due if due else None
-
-
-def _bytes_per_message(points: pl.DataFrame, account: str = "rss_bytes") -> float | None:
-    ordered = points.drop_nulls(account).sort("messages")
-    if not len(ordered):
-        return None
-    grown = ordered[account][-1] - ordered[account][0]
-    return grown / ordered["messages"][-1] if ordered["messages"][-1] else None
+_RAW_BYTES = RAW_HEAD_BYTES + pl.col("body_bytes").first()
 
 
 def _step_of_overhead(points: pl.DataFrame) -> float:
-    raw_bytes = RAW_HEAD_BYTES + points["body_bytes"][0]
-    return PAGE_BYTES / points["messages"].max() / raw_bytes
+    return PAGE_BYTES / points["messages"].max() / points.select(_RAW_BYTES).item()
 
 
 def _step_of_bytes(account_step: int) -> Callable[[pl.DataFrame], float]:
@@ -109,48 +109,34 @@ def _step_of_bytes(account_step: int) -> Callable[[pl.DataFrame], float]:
     return lambda points: account_step / points["messages"].max()
 
 
-def _memory_overhead(points: pl.DataFrame) -> float | None:
-    grown = _bytes_per_message(points)
-    return None if grown is None else grown / (RAW_HEAD_BYTES + points["body_bytes"][0]) - 1
+def _largest_memory(columns: Collection[str]) -> pl.Expr:
+    known = (name for name in (SHARED_OUT, "server_rss_bytes_max") if name in columns)
+    return pl.coalesce(*(pl.col(name).max() for name in known), pl.lit(None, pl.Int64))
 
 
-def _largest_memory(points: pl.DataFrame) -> int | None:
-    names = (SHARED_OUT, "server_rss_bytes_max")
-    known = (points[name].max() for name in names if name in points.columns)
-    return next((largest for largest in known if largest is not None), None)
+def _happened(event: pl.Expr) -> Aggregate:
+    """Return 1 if something happened at any point of a trial, else 0."""
+    return Aggregate(event.any().cast(pl.Float64))
 
 
-def _out_of_select_range(points: pl.DataFrame) -> float | None:
-    """Return 1 if a server held a descriptor out of select's range, or died; else 0.
-
-    What it held as it died nobody sampled.
-    """
-    died = points.select(DIED.any()).item()
-    held = points["server_descriptors_max"].max()
-    return None if held is None and not died else float(died or held >= SELECT_RANGE)
+# What a server held as it died nobody sampled.
+_HELD = pl.col("server_descriptors_max").max()
+_OUT_OF_SELECT_RANGE = pl.when(_HELD.is_not_null() | DIED.any()).then(
+    (DIED.any() | (_HELD >= SELECT_RANGE).fill_null(False)).cast(pl.Float64)
+)
 
 
-def _latency(points: pl.DataFrame, percent: int) -> float | None:
+def _latency(columns: Collection[str], percent: int) -> pl.Expr:
     """Return a latency's mean over points; one that lies among lost messages is DRAIN at least.
 
     So it is compared with no less than it was, and a claim of long latencies is decided by it.
     Points with too few messages to carry the quantile do not count.
     """
     column = f"message_latency_p{percent}_us"
-    if column not in points.columns:
-        return None
-    answered = points.filter(pl.col("messages_due") >= needed_samples(percent / 100))
-    return answered[column].cast(pl.Float64).fill_null(answered[DRAIN]).mean()
-
-
-def _latency_spread(points: pl.DataFrame) -> float | None:
-    high, middle = _latency(points, 95), _latency(points, 50)
-    return high / middle if high is not None and middle else None
-
-
-def _latency_deviation(points: pl.DataFrame) -> float | None:
-    high, middle = _latency(points, 95), _latency(points, 50)
-    return high - middle if high is not None and middle is not None else None
+    if column not in columns:
+        return pl.lit(None, pl.Float64)
+    carried = pl.col("messages_due") >= needed_samples(percent / 100)
+    return pl.col(column).cast(pl.Float64).fill_null(pl.col(DRAIN)).filter(carried).mean()
 
 
 OVERLOAD = "reply_rate_overload_rps"
@@ -177,25 +163,25 @@ INTERRUPTS_PER_REPLY = Quantity(
 LARGEST_RSS = Quantity(
     "server_rss_bytes", "largest resident set", "B",
     "largest resident memory of the server's processes, pages that they share counted once; in "
-    "older data once for each process", _largest_memory, _LARGEST,
+    "older data once for each process", Aggregate(_largest_memory), _LARGEST,
 )  # fmt: skip
 CAPACITY = Quantity(
     "capacity_rps", "capacity", "req/s",
     "rate, found by a search from a fresh start, up to which half of what is due or more is "
-    "answered within 10 ms", lambda ends: ends["capacity_rps"][0], over_rates=False,
+    "answered within 10 ms", Aggregate(pl.col("capacity_rps").first()), over_rates=False,
     points=Points.SEARCHES, higher_is_better=True,
 )  # fmt: skip
 REPLY_RATE_OVERLOAD = Quantity(
     OVERLOAD, "reply rate in overload", "req/s",
     "replies over the time in which requests were offered, at the highest rate that each of those "
     "compared was offered, or at a multiple of its capacity; of a closed loop, what that answered",
-    lambda points: points.filter(pl.col(RATE) == hardest(points[RATE]))[REPLY].mean(),
+    Aggregate(pl.col(REPLY).filter(pl.col(RATE) == HARDEST).mean()),
     whole_sweep=True, higher_is_better=True,
 )  # fmt: skip
 BYTES_PER_MESSAGE = Quantity(
     "bytes_per_message", "memory per message", "B",
     "growth of the process's memory over queued messages, divided by their number",
-    _bytes_per_message, over_rates=False, step=_step_of_bytes(PAGE_BYTES),
+    Aggregate(_bytes_per_message("rss_bytes")), over_rates=False, step=_step_of_bytes(PAGE_BYTES),
 )  # fmt: skip
 FAILED_CONNECTIONS = Quantity(
     "failed_percent", "failed connections", "%", "connections that failed, of all attempted",
@@ -226,27 +212,28 @@ _ALL = (
         higher_is_better=True,
     ),
     Quantity(
-        "reply_ratio", "reply ratio", "", "replies over requests due", _reply_ratio,
+        "reply_ratio", "reply ratio", "", "replies over requests due", Aggregate(1 - _ERROR_RATIO),
         _TOGETHER, kind=Kind.SHARE, higher_is_better=True,
     ),
     Quantity(
         "error_ratio", "error ratio", "",
         "requests due that got no good answer, whatever the cause, over requests due",
-        _error_ratio, _TOGETHER, kind=Kind.SHARE,
+        Aggregate(_ERROR_RATIO), _TOGETHER, kind=Kind.SHARE,
     ),
     Quantity(
         "wrong_ratio", "wrong answers", "",
-        "answers with another status or length than expected, over requests due", _wrong_ratio,
+        "answers with another status or length than expected, over requests due",
+        Aggregate(_wrong_ratio),
         _TOGETHER, kind=Kind.SHARE,
     ),
     Quantity(
         "timeout_share", "timeout share", "", "timeouts over all errors and wrong answers",
-        _timeout_share, _TOGETHER, kind=Kind.SHARE,
+        Aggregate(_timeout_share), _TOGETHER, kind=Kind.SHARE,
     ),
     Quantity(
         "client_error_ratio", "client error ratio", "",
         "errors of the client's own making (no descriptor, no local address, full file table) "
-        "over requests due", _client_error_ratio, _TOGETHER,
+        "over requests due", Aggregate(_over(_errors(httperf.OWN_ERRORS), _DUE.sum())), _TOGETHER,
         points=Points.ALL, kind=Kind.SHARE,
     ),
     Quantity(
@@ -262,12 +249,12 @@ _ALL = (
     Quantity(
         "first_error_rate_rps", "lowest offered rate with over 1 % of errors", "req/s",
         "lowest offered rate with an error ratio above 0.01; the highest rate offered if there is "
-        "none", _first_error_rate, over_rates=False, whole_sweep=True,
+        "none", Aggregate(_FIRST_ERROR_RATE), over_rates=False, whole_sweep=True,
     ),
     Quantity(
         "client_died", "share of trials in which the client died", "",
         "1 if the load generator crashed during the sweep, else 0",
-        lambda points: float((~points["client_state"].str.starts_with("exit 0")).any()),
+        _happened(~pl.col("client_state").str.starts_with("exit 0")),
         over_rates=False, points=Points.ALL, kind=Kind.OUTCOME,
     ),
     *(
@@ -290,12 +277,13 @@ _ALL = (
     Quantity(
         "died", "share of trials in which it died", "",
         "1 if the server died during the sweep, else 0",
-        lambda points: float(points.select(DIED.any()).item()), over_rates=False,
+        _happened(DIED), over_rates=False,
         points=Points.ENDING, kind=Kind.OUTCOME,
     ),
     Quantity(
         "out_of_select_range", "share of trials in which it left select's range", "",
-        "1 if the server held 1,024 descriptors or more, or died, else 0", _out_of_select_range,
+        "1 if the server held 1,024 descriptors or more, or died, else 0",
+        Aggregate(_OUT_OF_SELECT_RANGE),
         over_rates=False, points=Points.ENDING, kind=Kind.OUTCOME,
     ),
     Quantity(
@@ -306,12 +294,12 @@ _ALL = (
     Quantity(
         "ended_in_checks", "share of trials in which it ended before its load", "",
         "1 if the server ended by itself while its answers were checked, else 0",
-        lambda trials: float(trials.select(ENDED_IN_CHECKS.any()).item()), over_rates=False,
+        _happened(ENDED_IN_CHECKS), over_rates=False,
         points=Points.TRIALS, kind=Kind.OUTCOME,
     ),
     Quantity(
         "load_average", "load average", "", "highest one-minute load average",
-        lambda points: points["load_average_max"].max(), _LARGEST,
+        Aggregate(pl.col("load_average_max").max()), _LARGEST,
     ),
     Quantity(
         "network_bytes_per_s", "network traffic", "B/s",
@@ -346,21 +334,23 @@ _ALL = (
     Quantity(
         "message_latency_p50_us", "median message latency", "µs",
         "median time from a message's intended send to its echo",
-        lambda points: _latency(points, 50), _MEAN, points=Points.STEADY,
+        Aggregate(lambda known: _latency(known, 50)), _MEAN, points=Points.STEADY,
     ),
     Quantity(
         "message_latency_p95_us", "95th percentile of the message latency", "µs",
         "95th percentile of the time from a message's intended send to its echo",
-        lambda points: _latency(points, 95), _MEAN, points=Points.STEADY,
+        Aggregate(lambda known: _latency(known, 95)), _MEAN, points=Points.STEADY,
     ),
     Quantity(
         "message_latency_spread", "message latency spread", "",
-        "95th percentile over median of the message latency", _latency_spread, _MEAN,
+        "95th percentile over median of the message latency",
+        Aggregate(lambda known: _over(_latency(known, 95), _latency(known, 50))), _MEAN,
         points=Points.STEADY,
     ),
     Quantity(
         "message_latency_deviation_us", "message latency deviation", "µs",
-        "95th percentile less median of the message latency", _latency_deviation, _MEAN,
+        "95th percentile less median of the message latency",
+        Aggregate(lambda known: _latency(known, 95) - _latency(known, 50)), _MEAN,
         points=Points.STEADY,
     ),
     Quantity(
@@ -371,7 +361,7 @@ _ALL = (
     Quantity(
         "own_bytes_per_message", "memory per message by the runtime's account", "B",
         "growth of what the runtime itself says that it holds over queued messages, divided by "
-        "their number", lambda points: _bytes_per_message(points, "runtime_bytes"),
+        "their number", Aggregate(_bytes_per_message("runtime_bytes")),
         over_rates=False, step=_step_of_bytes(1),
     ),
     Quantity(
@@ -386,7 +376,8 @@ _ALL = (
     ),
     Quantity(
         "memory_overhead", "memory overhead", "",
-        "bytes_per_message beyond the raw message, over the raw message", _memory_overhead,
+        "bytes_per_message beyond the raw message, over the raw message",
+        Aggregate(_bytes_per_message("rss_bytes") / _RAW_BYTES - 1),
         over_rates=False, step=_step_of_overhead,
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ as the tables have them count every answer: `of_experiment` leaves those with th
 length that the experiment's checks expect.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -22,7 +22,8 @@ REPLY = "reply_rate_offered_window_rps"
 # Replies a request offered: fewer are lost at the edges of the offered window.
 ALL_ANSWERED = 0.97
 TOP = "top_rate_rps"
-"""The highest rate that the variant of a point was offered within the testbed's own limit."""
+"""The rate that asked most of a point's variant: 0, the closed loop, else the highest within the
+testbed's own limit."""
 
 WRONG = "wrong_answers"
 """The column of the wrong answers of a point, of every class together."""
@@ -57,8 +58,31 @@ class Kind(Enum):
     OUTCOME = "1 where something happened in a trial, else 0"
 
 
+class OfTrial:
+    """How the points of a trial give one number: of one trial, or in a query of many."""
+
+    def aggregate(self, columns: Collection[str]) -> pl.Expr:
+        """Return the number as an aggregate of points with these columns; null without one."""
+        raise NotImplementedError
+
+    def __call__(self, points: pl.DataFrame) -> float | None:
+        """Return the number of one trial's points; None without one."""
+        return points.select(self.aggregate(points.columns)).item()
+
+
 @dataclass(frozen=True)
-class Quotient:
+class Aggregate(OfTrial):
+    """A number by an expression, or by a function that is given the columns and returns one."""
+
+    by: pl.Expr | Callable[[Collection[str]], pl.Expr]
+
+    def aggregate(self, columns: Collection[str]) -> pl.Expr:
+        """Return the expression."""
+        return self.by if isinstance(self.by, pl.Expr) else self.by(columns)
+
+
+@dataclass(frozen=True)
+class Quotient(OfTrial):
     """A count over replies, or over another count: of one point, or of all of a trial together.
 
     `scale` is from the counts' unit to that of the quantity.
@@ -68,11 +92,11 @@ class Quotient:
     scale: float = 1.0
     over: str = "replies"
 
-    def __call__(self, points: pl.DataFrame) -> float | None:
-        """Return the sum of the one count over that of the other; None where that is 0."""
-        if points[self.counter].null_count() or points[self.over].null_count():
-            points = points.drop_nulls([self.counter, self.over])
-        return self.value(points[self.counter].sum(), points[self.over].sum())
+    def aggregate(self, columns: Collection[str]) -> pl.Expr:
+        """Return the sum of the one count over that of the other; null where that is 0."""
+        both = pl.col(self.counter).is_not_null() & pl.col(self.over).is_not_null()
+        counted, over = (pl.col(name).filter(both).sum() for name in (self.counter, self.over))
+        return pl.when(over != 0).then(self.scale * counted / over)
 
     def value(self, counted: float, over: float) -> float | None:
         """Return the quotient of two counts; None over 0."""
@@ -88,7 +112,7 @@ class Quotient:
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(OfTrial):
     """The mean of a column over the points of a trial that have it.
 
     `scale` is from the column's unit to that of the quantity.
@@ -97,11 +121,10 @@ class Mean:
     column: str
     scale: float = 1.0
 
-    def __call__(self, points: pl.DataFrame) -> float | None:
-        """Return the mean; None without a value, or without the column."""
-        if self.column not in points.columns or not points[self.column].count():
-            return None
-        return self.scale * points[self.column].mean()
+    def aggregate(self, columns: Collection[str]) -> pl.Expr:
+        """Return the mean; null without a value, or without the column."""
+        known = self.column in columns
+        return self.scale * pl.col(self.column).mean() if known else pl.lit(None, pl.Float64)
 
     def of_point(self) -> pl.Expr:
         """Return the quantity of each point by itself."""
@@ -127,7 +150,7 @@ class Quantity:
     title: str
     unit: str
     meaning: str
-    of_trial: Callable[[pl.DataFrame], float | None]
+    of_trial: OfTrial
     estimator: str = ""
     over_rates: bool = True
     whole_sweep: bool = False

@@ -1,8 +1,11 @@
 """Where a dataset was measured, by what, and how to cite it, as dicts of text and numbers."""
 
+from collections.abc import Sequence
+
 import polars as pl
 
-from deathmatch.analysis import claims, provenance, views
+from deathmatch.analysis import provenance, views
+from deathmatch.analysis.findings import Result
 from deathmatch.data import archive
 from deathmatch.paper.explore.servers import post
 from deathmatch.plan import files, paths
@@ -40,11 +43,11 @@ def summary(dataset: str) -> dict:
     }
 
 
-def findings_of(dataset: str) -> list[dict]:
-    """Return the study's findings with their numbers, and whether they hold in a dataset."""
+def findings_of(results: Sequence[Result]) -> list[dict]:
+    """Return the study's findings with their numbers, and whether they hold."""
     return [
         {"sentence": one.finding.sentence, "number": one.number, "verdict": one.verdict}
-        for one in claims.findings_of(dataset)
+        for one in results
     ]
 
 

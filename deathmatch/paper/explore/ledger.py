@@ -6,7 +6,7 @@ facts and the evidence of each verdict (`deathmatch.paper.claim_rows`).
 
 from collections.abc import Sequence
 
-from deathmatch.analysis import claims, published, selecting, verdict_words
+from deathmatch.analysis import published, selecting, verdict_words
 from deathmatch.analysis.ledger import WHEN, Entry
 from deathmatch.analysis.published import Claim
 from deathmatch.paper import claim_rows
@@ -18,9 +18,9 @@ Evidence = dict[str, list[dict]]
 and the "dataset" that decides it."""
 
 
-def rows(dataset: str, evidence: Evidence) -> list[dict]:
+def rows(dataset: str, entries: Sequence[Entry], evidence: Evidence) -> list[dict]:
     """Return a row for each claim, in the order of claims.toml."""
-    return [_row(dataset, entry, evidence[entry.claim]) for entry in claims.ledger(dataset)]
+    return [_row(dataset, entry, evidence[entry.claim]) for entry in entries]
 
 
 def evidence(dataset: str, known: Sequence[Claim]) -> Evidence:

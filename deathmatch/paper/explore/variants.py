@@ -12,7 +12,7 @@ from math import isfinite
 
 import polars as pl
 
-from deathmatch.analysis import card, classes, reply_rates, selecting, stats, systems, views
+from deathmatch.analysis import by_trial, card, classes, reply_rates, stats, systems, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.stats import Interval
 from deathmatch.analysis.views import LABEL_FACTORS
@@ -20,8 +20,8 @@ from deathmatch.data import limits
 from deathmatch.paper.explore import quantities
 from deathmatch.paper.explore.quantities import Shown
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import hardest
-from deathmatch.quantities.quantity import WRONG, Points
+from deathmatch.quantities.definitions import IN_FULL, OVERLOAD, hardest
+from deathmatch.quantities.quantity import WRONG
 
 DIGITS = 5
 _VARIANT = ["server", "variant"]
@@ -52,24 +52,28 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
     over = axis(seen.trials, list(spec.factors))
     without = tuple(factor for factor in labelled if factor != over)
     series = _labels(views.Experiment(dataset, name, without).trials)
-    points_of_all = seen.ranked(seen.points)
-    parts = points_of_all.partition_by(_VARIANT, as_dict=True, maintain_order=True)
+    ranked = seen.ranked(seen.points)
+    parts = ranked.partition_by(_VARIANT, as_dict=True, maintain_order=True)
     times = _quantiles(seen)
     plain = {
         tuple(row) for row in views.default_variants(seen.trials, name).select(_VARIANT).rows()
     }
     labels, alarms, classed = _labels(seen.trials), card.alarms(seen), _classes(seen)
-    shown_rows = Rows([], [], [], _trials(seen))
+    of_sweep = quantities.of_sweep(spec.client)
+    cells = {one.name: _cells(ranked, one, _VARIANT) for one in of_sweep if one.quantity}
+    of_dataset = {"dataset": dataset, "experiment": name}
+    rates = [of_dataset | row for row in _of_rates(ranked, spec.client)]
+    shown_rows = Rows([], rates, [], _trials(seen))
     for key, trials in seen.trials.partition_by(
         _VARIANT, as_dict=True, maintain_order=True
     ).items():
-        points = parts.get(key, points_of_all.clear())
+        points = parts.get(key, ranked.clear())
         first = trials.row(0, named=True)
-        base = {"dataset": dataset, "experiment": name} | dict(zip(_VARIANT, key))
+        base = of_dataset | dict(zip(_VARIANT, key))
         own = times.get(key, {})
-        whole = _Measured(points)
         sweep = {
-            shown.name: _of_sweep(whole, own, shown) for shown in quantities.of_sweep(spec.client)
+            one.name: cells[one.name].get(key) if one.quantity else _quantile(own, one)
+            for one in of_sweep
         }
         shown_rows.variants.append(
             base
@@ -89,7 +93,6 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
             }
             | sweep
         )
-        shown_rows.rates.extend(base | row for row in _of_rates(whole, spec.client))
         if own:
             shares = zip(quantities.SHARES, zip(*own.values(), strict=True), strict=True)
             shown_rows.times.extend(
@@ -134,53 +137,23 @@ def _classes(seen: views.Experiment) -> dict[tuple[str, str], int]:
     return {(*key,): own for *key, own in classes.by_cost(plain, _VARIANT).iter_rows()}
 
 
-class _Measured:
-    """The points of one variant: those that count are found once, at each rate and at all."""
-
-    def __init__(self, points: pl.DataFrame):
-        self._points = points
-        self._of_sweep: dict[tuple[Points, bool], selecting.Variant | None] = {}
-        self._of_rates: dict[tuple[Points, bool], dict[int, selecting.Variant]] = {}
-
-    @property
-    def rates_rps(self) -> list[int]:
-        """The offered rates, in order."""
-        return self._points[RATE].unique().sort().to_list()
-
-    def of_sweep(self, shown: Shown) -> list | None:
-        """Return what was measured of a quantity over all rates."""
-        kind = _kind(shown)
-        if kind not in self._of_sweep:
-            points = self._offered(kind)
-            self._of_sweep[kind] = (
-                None if points.is_empty() else selecting.variant_of(points, kind[0])
-            )
-        return _values(self._of_sweep[kind], shown)
-
-    def at(self, rate_rps: int, shown: Shown) -> list | None:
-        """Return what was measured of a quantity at one rate."""
-        kind = _kind(shown)
-        if kind not in self._of_rates:
-            self._of_rates[kind] = selecting.at_each_rate(self._offered(kind), kind[0])
-        return _values(self._of_rates[kind].get(rate_rps), shown)
-
-    def _offered(self, kind: tuple[Points, bool]) -> pl.DataFrame:
-        return self._points.filter(pl.col(RATE) > 0) if kind[1] else self._points
-
-
-def _kind(shown: Shown) -> tuple[Points, bool]:
-    """Return which points a quantity is of, and whether not of the closed loop.
-
-    In a closed loop as much is offered as is answered: nothing is due.
-    """
-    return shown.quantity.points, shown in (quantities.ERRORS, quantities.WRONG)
-
-
-def _values(variant: selecting.Variant | None, shown: Shown) -> list | None:
-    if variant is None:
-        return None
-    values = variant.values(shown.quantity)
-    return measured(values.all, shown.scale, bool(values.at_least))
+def _cells(points: pl.DataFrame, shown: Shown, by: list[str]) -> dict[tuple, list | None]:
+    """Return what was measured of a quantity by the levels of `by`: of points that count for it."""
+    # In a closed loop as much is offered as is answered: nothing is due.
+    due = shown in (quantities.ERRORS, quantities.WRONG)
+    offered = points.filter(pl.col(RATE) > 0) if due else points
+    valid = by_trial.counted(offered, shown.quantity.points)
+    by_level: dict[tuple, list[float]] = {}
+    for *levels, _, value in by_trial.values(valid, shown.quantity, by).iter_rows():
+        by_level.setdefault((*levels,), []).append(value)
+    in_full = set()
+    if shown.quantity.name == OVERLOAD:
+        trials = valid.group_by(*by, "n", maintain_order=True).agg(full=IN_FULL)
+        in_full = {*trials.filter("full").select(by).iter_rows()}
+    return {
+        levels: measured(values, shown.scale, levels in in_full)
+        for levels, values in by_level.items()
+    }
 
 
 def _why(trials: pl.DataFrame, points: pl.DataFrame) -> str:
@@ -190,21 +163,25 @@ def _why(trials: pl.DataFrame, points: pl.DataFrame) -> str:
     return ""
 
 
-def _of_sweep(points: _Measured, times: dict, shown: Shown) -> list | None:
-    if shown.quantity:
-        return points.of_sweep(shown)
+def _quantile(times: dict[int, list], shown: Shown) -> list | None:
+    """Return a quantile of the times of one variant, over its trials."""
     at = quantities.SHARES.index(shown.share)
     return measured([quantiles[at] for quantiles in times.values()], shown.scale)
 
 
-def _of_rates(points: _Measured, client: str | None) -> list[dict]:
+def _of_rates(points: pl.DataFrame, client: str | None) -> list[dict]:
+    """Return a row for each variant and offered rate, in order."""
     columns = quantities.of_rate(client)
-    if not columns:
+    if not columns or points.is_empty():
         return []
+    by = [*_VARIANT, RATE]
+    cells = {shown.name: _cells(points, shown, by) for shown in columns}
+    rates = points.select(by).unique(maintain_order=True).sort(by, maintain_order=True)
     return [
-        {"rate_rps": rate_rps} | {shown.name: points.at(rate_rps, shown) for shown in columns}
-        for rate_rps in points.rates_rps
-    ]
+        dict(zip(_VARIANT, levels)) | {"rate_rps": levels[-1]}
+        | {name: known.get(levels) for name, known in cells.items()}
+        for levels in rates.iter_rows()
+    ]  # fmt: skip
 
 
 def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[int | None]]]:
@@ -254,12 +231,9 @@ def _mechanism(server: str, trial: dict) -> str:
     """Return the readiness mechanism: the variant's, else the only one that the server has."""
     if trial.get("readiness"):
         return trial["readiness"]
-    levels = files.server(server).factors.get("readiness", ()) if _is_known(server) else ()
+    known = files.exists("server", server)
+    levels = files.server(server).factors.get("readiness", ()) if known else ()
     return str(levels[0]) if len(levels) == 1 else ""
-
-
-def _is_known(server: str) -> bool:
-    return server in files.names("server")
 
 
 def _trials(seen: views.Experiment) -> list[dict]:

@@ -10,17 +10,17 @@ function machines(about) {
 function measuredOn(about) {
   const parts = about.machines.length ? [machines(about), made("p", {}, about.place), made("p", {}, about.cannot)]
     : [made("p", { class: "note" }, "No trial was measured, so no machine is recorded.")];
-  const commits = about.commits.length ? folded(`${about.commits.length} commits of the study`,
+  const commits = about.commits.length ? folded(`${counted(about.commits.length, "commit")} of the study`,
     () => plain("Commits by which trials were measured; -dirty: with changes beside it", ["Commit", "Trials"], about.commits.map((one) => [one.commit ?? "not recorded", digits(one.trials)]), [1])) : null;
   const dates = about.began ? `, ${distinct([about.began, about.ended]).join(" to ")}` : "";
-  return section(`The dataset ${about.dataset}`, made("p", {}, `${about.title}${about.title ? ": " : ""}${digits(about.trials)} trials of ${digits(about.servers)} servers, ${digits(about.measured)} of them measured${dates}.`),
+  return section(`The dataset ${about.dataset}`, made("p", {}, `${about.title}${about.title ? ": " : ""}${counted(about.trials, "trial")} of ${counted(about.servers, "server")}, ${digits(about.measured)} of them measured${dates}.`),
     about.remark ? made("p", {}, about.remark) : null, about.waived ? made("p", {}, about.waived) : null, ...parts, commits);
 }
 
 function versions() {
   const rows = DATA.servers.flatMap((server) => server.measured.filter((each) => each.version)
     .map((each) => [linkTo(server.title, "servers", server.server), each.version, ...(SEVERAL ? [each.dataset] : [])]));
-  return rows.length ? folded(`Versions of ${rows.length} servers`, () => plain("Version of each server that was measured", ["Server", "Version", ...(SEVERAL ? ["Dataset"] : [])], rows)) : null;
+  return rows.length ? folded(`Versions of ${counted(rows.length, "server")}`, () => plain("Version of each server that was measured", ["Server", "Version", ...(SEVERAL ? ["Dataset"] : [])], rows)) : null;
 }
 
 function aboutView(main) {
@@ -29,7 +29,7 @@ function aboutView(main) {
     ["./shell deathmatch new-server mine --kind one-request", "makes servers/mine/ with a small server that passes: put yours in its place"],
     ["./shell deathmatch build mine", "builds it and shows its version"],
     ["./shell snakemake --config dataset=smoke servers=mine", "checks its answers, measures it, and writes a report on it and its explorer"],
-    ["./shell snakemake --config dataset=quick", "shows the nine findings of the study on your machine"],
+    ["./shell snakemake --config dataset=quick", "shows the findings of the study on your machine"],
   ];
   const findings = DATA.findings.map((one) => [one.sentence, one.number, one.verdict]);
   main.append(made("h1", {}, "About"), section("The study's findings", plain("Each finding with its number, and whether it holds in this dataset", ["Finding", "Number", "Holds?"], findings)), ...DATA.datasets.map(measuredOn), versions(),

@@ -2,6 +2,7 @@
 // sorts and pages; it never sees text as markup: cells are elements, and it searches none of them.
 "use strict";
 const LENGTHS = [25, 50, 100];
+const NARROW_PAGE = matchMedia("(max-width: 40rem)").matches;
 
 // What has no value comes last, whichever way it is sorted.
 function ordered(sign) {
@@ -15,17 +16,15 @@ function ordered(sign) {
 DataTable.type("cell", { order: { asc: ordered(1), desc: ordered(-1) }, detect: () => false });
 
 /* view: as in the address. columns: {key, title, of(row): text or number, cell(row): element, help}.
-   filters: {key, title, of(row): text, initial: what is chosen where the address says nothing}. always: keys of columns shown unless chosen otherwise;
-   `some(rows)` returns further ones for the rows that pass. `first`: the column that sorts, and
-   `initially` that where the address says nothing. `pinned`: a column that then sorts before it.
-   file: of the CSV. */
-function browse({ view, what, caption, rows, columns, filters, always, some = () => [], first, initially = first, pinned, file, csvColumns }) {
+   filters: {key, title, of(row): text}. always: keys of columns shown unless chosen otherwise;
+   `some(rows)` returns further ones for the rows that pass. `first`: the column that sorts. file: of
+   the CSV. `kept()`: further settings for the address. */
+function browse({ view, what, caption, rows, columns, filters, always, some = () => [], first, file, csvColumns, kept = () => ({}) }) {
   const { params } = address.read();
-  const fresh = ![...params.keys()].length;
   const known = new Map(columns.map((column, at) => [column.key, at]));
   const text = columns.filter((column) => !column.number);
   const words = new Map(rows.map((row) => [row, text.map((column) => column.of(row) ?? "").join(" ").toLowerCase()]));
-  const chosen = Object.fromEntries(filters.map(({ key, initial = "" }) => [key, params.get(key) ?? (fresh ? initial : "")]));
+  const chosen = Object.fromEntries(filters.map(({ key }) => [key, params.get(key) ?? ""]));
   let query = params.get("q") ?? "";
   let shown = params.has("columns") ? params.get("columns").split(",").filter((key) => known.has(key)) : null;
   let length = [...LENGTHS, -1].includes(Number(params.get("rows"))) ? Number(params.get("rows")) : 50;
@@ -41,12 +40,12 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
   const count = made("output", { class: "count" });
   const box = made("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": what }, table);
 
-  const sort = params.get("sort") ?? (fresh ? initially : first);
+  const sort = params.get("sort") ?? first;
   const column = known.get(sort.replace(/^-/, "")) ?? 0;
 
-  const narrow = matchMedia("(max-width: 40rem)").matches;
   const choices = made("div", { class: "tools" });
-  const folded = made("details", { class: "filters", open: narrow ? null : "" }, made("summary", {}, "Filters"), choices);
+  const chosenNow = made("summary", {}, "Filters");
+  const folded = made("details", { class: "filters", open: NARROW_PAGE ? null : "" }, chosenNow, choices);
   const bar = made("div", { class: "tools", role: "search", "aria-label": `Filters of the ${what}` }, folded);
   for (const filter of filters) {
     const select = made("select", {}, made("option", { value: "" }, "all"));
@@ -100,7 +99,7 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
       orderSequence: each.better === "high" ? ["desc", "asc"] : ["asc", "desc"],
       render: (_, kind, row) => (kind === "sort" && each.rank ? each.rank(row) : kind === "display" ? each.cell?.(row) ?? made("span", {}, String(each.of(row) ?? "") || "–") : each.of(row)),
     })),
-    order: [...(pinned && fresh ? [[known.get(pinned), "asc"]] : []), [column, sort.startsWith("-") ? "desc" : "asc"]],
+    order: [[column, sort.startsWith("-") ? "desc" : "asc"]],
     orderMulti: false, autoWidth: false, pageLength: length,
     layout: { topStart: null, topEnd: null, bottomStart: "info", bottomEnd: "paging" },
     language: {
@@ -114,9 +113,8 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
   function settings() {
     const [at, way] = api.order().at(-1);
     const now = `${way === "desc" ? "-" : ""}${columns[at].key}`;
-    const kept = Object.values(chosen).some(Boolean) || filters.every((filter) => !filter.initial);
     return {
-      ...chosen, ...(kept ? {} : { all: 1 }), q: query, sort: now === first ? "" : now, columns: shown?.join(","), rows: length === 50 ? "" : length,
+      ...chosen, ...kept(), q: query, sort: now === first ? "" : now, columns: shown?.join(","), rows: length === 50 ? "" : length,
       page: api.page() ? api.page() + 1 : "",
     };
   }
@@ -127,6 +125,8 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
       boxes[at].checked = keys.includes(each.key);
     });
     api.draw(keepPage ? "page" : "full-reset");
+    const named = filters.filter(({ key }) => chosen[key]).map(({ key, title, said }) => `${title}: ${said?.(chosen[key]) ?? chosen[key]}`);
+    chosenNow.textContent = ["Filters", ...named, ...(query ? [`Text: ${query}`] : [])].join(" · ");
     count.textContent = `${digits(passing().length)} of ${digits(rows.length)} ${what}`;
     if (drawn) address.keep(view, "", settings());
   }
@@ -137,5 +137,5 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
   drawn = true;
   api.on("order", () => address.keep(view, "", settings()));
   api.on("page", () => address.keep(view, "", settings()));
-  return element;
+  return () => address.keep(view, "", settings());
 }

@@ -11,7 +11,7 @@ function digits(value) {
 function told(found) {
   if (!found) return "not measured";
   const [median, low, high, trials, more] = found;
-  const ends = low === null ? "" : ` [${digits(low)}, ${digits(high)}]`;
+  const ends = low === null || more ? "" : ` [${digits(low)}, ${digits(high)}]`;
   return `${more ? "≥ " : ""}${digits(median)}${ends}, n = ${trials}`;
 }
 
@@ -28,7 +28,10 @@ const MOST = (() => {
   return found;
 })();
 
-// Returns a measured quantity as a number, its interval and a bar.
+const counted = (number, word) => `${digits(number)} ${word}${number === 1 ? "" : "s"}`;
+
+// Returns a measured quantity as a number, its interval and a bar. What is only a lower bound has
+// no upper end.
 function bar(row, name) {
   const found = row[name];
   if (!found) return made("span", { class: "none" }, "–");
@@ -40,9 +43,10 @@ function bar(row, name) {
   const line = made("span", { class: "bar", "aria-hidden": "true" });
   line.style.setProperty("--to", share(median));
   line.style.setProperty("--low", share(low ?? median));
-  line.style.setProperty("--high", share(high ?? median));
-  const ends = low === null ? `n = ${trials}` : `${said(low)} to ${said(high)}`;
-  return made("span", { class: "measured-cell" }, made("b", {}, `${more ? "≥ " : ""}${said(median)}`), " ", made("small", {}, ends), line);
+  line.style.setProperty("--high", share((more ? null : high) ?? median));
+  const ends = low === null || more ? "" : `${said(low)} to ${said(high)}`;
+  const n = trials !== row.trials ? `n = ${trials} of ${row.trials}` : ends ? "" : `n = ${trials}`;
+  return made("span", { class: "measured-cell" }, made("b", {}, `${more ? "≥ " : ""}${said(median)}`), " ", made("small", {}, [ends, n].filter(Boolean).join(", ")), line);
 }
 
 // What must be seen before any number.

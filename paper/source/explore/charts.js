@@ -67,7 +67,7 @@ function chart({ title, said, spec }) {
   const box = made("div", { class: "chart", role: "img", "aria-label": said, "data-file": title.replaceAll(/\W+/g, "-") });
   box.spec = { ...spec, description: said };
   near.observe(box);
-  return made("div", { class: "panel" }, made("h4", {}, title), box);
+  return made("div", { class: "panel" }, made("p", { class: "title" }, title), box);
 }
 
 const scaleOf = (log) => (log ? { type: "log", nice: false } : { zero: true });
@@ -107,7 +107,7 @@ function curves(values, x, y, { ordinal = false, log = false }) {
 // A row for each variant: the median as a dot, its interval as a line.
 function dots(values, x) {
   const colours = distinct(values.map((value) => value.series));
-  const base = { y: { field: "at", type: "nominal", sort: null, title: null, axis: { labelLimit: 260, grid: true } }, tooltip: TIPS("variant", x) };
+  const base = { y: { field: "at", type: "nominal", sort: null, title: null, axis: { labelLimit: Math.min(260, innerWidth / 2.5), grid: true } }, tooltip: TIPS("variant", x) };
   if (colours.length > 1) Object.assign(base, { color: colour(colours, 3), yOffset: { field: "series", sort: null } });
   const at = { field: "value", type: "quantitative", title: x, scale: { zero: true }, axis: axisOf(values) };
   return {

@@ -22,6 +22,8 @@ function grouped(rows) {
   return found;
 }
 const RATES_OF = grouped(RATES);
+// By variant, its trial that began last.
+const LAST_OF = new Map([...grouped(TRIALS)].map(([key, trials]) => [key, trials.reduce((one, other) => (other.started_at > one.started_at ? other : one))]));
 const TIMES_OF = grouped(TIMES);
 
 const titleOf = (server) => SERVERS.get(server)?.title ?? server;
@@ -46,7 +48,8 @@ const headingOf = (name) => {
 };
 const computedAs = (definitions) => made("details", {}, made("summary", {}, "How each number is computed"),
   made("ul", {}, definitions.map((definition) => made("li", {}, `${definition}.`))));
-const definitionsOf = (names) => computedAs(names.map((name) => DATA.quantities[name].definition));
+const OF_TRIALS = "n = 3 of 5: the number is of the rounds in which every variant of the experiment ran, and of the trials whose points count";
+const definitionsOf = (names) => computedAs([...names.map((name) => DATA.quantities[name].definition), OF_TRIALS]);
 // Those quantities of a sweep of which one of the variants has a value.
 const quantitiesOf = (variants) => Object.keys(DATA.quantities).filter((name) => variants.some((row) => row[name]));
 const distinct = (values) => [...new Set(values)];

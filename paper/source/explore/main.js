@@ -2,8 +2,8 @@
 "use strict";
 (() => {
   const VIEWS = {
-    variants: variantsView,
     servers: (main, name) => (name ? serverView(main, name) : serversView(main)),
+    variants: variantsView,
     compare: compareView,
     claims: (main, name) => (name ? claimView(main, name) : claimsView(main)),
     about: aboutView,
@@ -16,7 +16,7 @@
 
   function show(moved) {
     const { view, name } = address.read();
-    const known = view in VIEWS ? view : "variants";
+    const known = view in VIEWS ? view : "servers";
     document.querySelectorAll(".chart").forEach((box) => {
       near.unobserve(box);
       box.view?.finalize();

@@ -55,8 +55,9 @@ function claimsOf(server) {
 }
 
 function trialsOf(trials) {
+  const labels = new Map(VARIANTS.map((row) => [keyOf(row), row.label || "default"]));
   const rows = trials.map((trial) => [
-    ...(SEVERAL ? [trial.dataset] : []), experimentOf(trial.experiment), trial.variant, String(trial.n),
+    ...(SEVERAL ? [trial.dataset] : []), experimentOf(trial.experiment), labels.get(keyOf(trial)), String(trial.n),
     [trial.outcome, trial.reason].filter(Boolean).join(": "), trial.started_at, digits(trial.wall_s), trial.version, trial.commit, made("code", {}, rawOf(trial)),
   ]);
   const headings = [...(SEVERAL ? ["Dataset"] : []), "Experiment", "Variant", "Trial", "Outcome", "Started", "Time (s)", "Version", "Commit", "Raw logs"];
@@ -106,6 +107,6 @@ function serverView(main, name) {
     main.append(section("Numbers", numbers("What was measured of each variant", variants, quantities.filter((each) => !COSTS.includes(each)))));
   }
   main.append(conformance(server, experiments), claimsOf(name));
-  if (trials.length) main.append(section("Trials", folded(`${digits(trials.length)} trials, each with its raw logs`, () => trialsOf(trials))));
+  if (trials.length) main.append(section("Trials", folded(`${counted(trials.length, "trial")}, each with its raw logs`, () => trialsOf(trials))));
   main.append(section("Sources", made("ul", {}, server.sources.map((path) => made("li", {}, made("code", {}, path))))));
 }

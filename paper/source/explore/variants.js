@@ -2,9 +2,12 @@
 "use strict";
 const YEARS = (server) => (SERVERS.get(server)?.year ? String(SERVERS.get(server).year) : "");
 
+const dateOf = (row) => LAST_OF.get(keyOf(row))?.started_at.slice(0, 10) ?? "";
+const ageOf = (row) => (dateOf(row) && YEARS(row.server) ? Number(dateOf(row).slice(0, 4)) - Number(YEARS(row.server)) : null);
+
 // Columns of text that say which variant a row is; the rest are quantities.
 const DESCRIBED = [
-  { key: "server", title: "Server", of: (row) => titleOf(row.server), cell: (row) => linkTo(titleOf(row.server), "servers", row.server) },
+  { key: "server", title: "Server", of: (row) => titleOf(row.server), cell: (row) => made("span", {}, linkTo(titleOf(row.server), "servers", row.server), NARROW_PAGE && row.label ? made("small", { class: "label" }, row.label) : null) },
   { key: "variant", title: "Variant", of: (row) => row.label || "default" },
   { key: "experiment", title: "Experiment", of: (row) => experimentOf(row.experiment) },
   { key: "post", title: "Post", of: (row) => EXPERIMENTS.get(row.experiment).post },
@@ -12,6 +15,9 @@ const DESCRIBED = [
   { key: "mechanism", title: "Mechanism", of: (row) => row.mechanism, help: "How it waits for many connections" },
   { key: "release", title: "Release", of: (row) => SERVERS.get(row.server)?.release ?? "" },
   { key: "year", title: "Year", of: (row) => SERVERS.get(row.server)?.year ?? null, help: "Of the release" },
+  { key: "date", title: "Measured", of: (row) => dateOf(row), help: "When its last trial began" },
+  { key: "version", title: "Version", of: (row) => LAST_OF.get(keyOf(row))?.version ?? "", help: "As the server reports it" },
+  { key: "age", title: "Age (years)", of: (row) => ageOf(row), number: true, help: "Of the release when it was measured" },
   { key: "stands", title: "Stands for", of: (row) => row.stands, help: "In the verdicts on the claims" },
   ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset, rank: (row) => (row.dataset === DATA.dataset ? 0 : 1) }] : []),
   { key: "class", title: "Class", of: (row) => row.class, number: true, help: "By CPU for each reply at the lowest rate that all servers were offered, in their default variants: those that cannot be told apart share one" },
@@ -30,7 +36,7 @@ const quantityColumn = (name) => ({
 function variantsView(main) {
   const { trials, measured, servers } = DATASETS.get(DATA.dataset);
   main.append(made("h1", {}, "Every variant"),
-    made("p", {}, `The dataset ${DATA.dataset} has ${digits(trials)} trials of ${digits(servers)} servers; ${digits(measured)} were measured. `
+    made("p", {}, `The dataset ${DATA.dataset} has ${counted(trials, "trial")} of ${counted(servers, "server")}; ${digits(measured)} were measured. `
       + "A variant is a server with its settings in one experiment. The number is the median over trials, the small ones its interval; "
       + "≥ marks a server that answered all that was offered, and may do more. The longest bar is the highest value in the same experiment."),
     definitionsOf(Object.keys(DATA.quantities)));
@@ -39,39 +45,71 @@ function variantsView(main) {
     return;
   }
   const filter = (key, title, of) => ({ key, title, of });
-  // The page begins with one experiment, its best first.
-  const begun = EXPERIMENTS.has("single-thread") ? "single-thread" : [...EXPERIMENTS.keys()][0];
-  const headline = DATA.of_sweep[begun][0];
-  const best = headline && VARIANTS.some((row) => row.experiment === begun && row[headline]);
+  const quantities = quantitiesOf(VARIANTS).map(quantityColumn);
+  // On a narrow screen the numbers stand beside the servers' names; wrong answers before any number.
+  const lead = NARROW_PAGE ? ["server", "wrong"] : ["server", "variant", "experiment", "wrong"];
+  const leads = (column) => lead.includes(column.key);
   browse({
     view: "variants", what: "variants", caption: "Every variant, with what was measured of it", rows: VARIANTS,
-    columns: [...DESCRIBED, ...quantitiesOf(VARIANTS).map(quantityColumn)],
+    columns: [...DESCRIBED.filter(leads), ...quantities, ...DESCRIBED.filter((column) => !leads(column))],
     filters: [
       filter("post", "Post", (row) => EXPERIMENTS.get(row.experiment).post),
-      { ...filter("experiment", "Experiment", (row) => row.experiment), said: experimentOf, initial: begun },
+      { ...filter("experiment", "Experiment", (row) => row.experiment), said: experimentOf },
       filter("language", "Language", (row) => SERVERS.get(row.server)?.language ?? ""),
       filter("mechanism", "Mechanism", (row) => row.mechanism),
       filter("release", "Release of", (row) => YEARS(row.server)),
       filter("stands", "Stands for", (row) => row.stands),
-      { ...filter("instruments", "Instruments", (row) => (SERVERS.get(row.server)?.instrument ? "only" : "hidden")), initial: "hidden" },
+      filter("instruments", "Instruments", (row) => (SERVERS.get(row.server)?.instrument ? "only" : "hidden")),
       ...(SEVERAL ? [filter("dataset", "Dataset", (row) => row.dataset)] : []),
     ],
-    always: ["server", "variant", "experiment", ...(SEVERAL ? ["dataset"] : [])],
+    always: ["server", ...(NARROW_PAGE ? [] : ["variant"]), "experiment", "date", "version", "age", ...(SEVERAL ? ["dataset"] : [])],
     some: (rows) => {
       const experiments = distinct(rows.map((row) => row.experiment));
       const first = experiments.length === 1 ? DATA.of_sweep[experiments[0]] : [];
-      const quantities = distinct([...first, ...quantitiesOf(rows)]).filter((name) => rows.some((row) => row[name])).slice(0, 4);
+      const names = distinct([...first, ...quantitiesOf(rows)]).filter((name) => rows.some((row) => row[name])).slice(0, 4);
       const wrong = rows.some((row) => row.wrong) ? ["wrong"] : [];
-      return [...wrong, ...quantities, ...(rows.some((row) => row.why) ? ["why"] : [])];
+      return [...wrong, ...names, ...(rows.some((row) => row.class) ? ["class"] : []), ...(rows.some((row) => row.why) ? ["why"] : [])];
     },
-    first: "server", initially: best ? `${DATA.quantities[headline].better === "high" ? "-" : ""}${headline}` : "server",
-    pinned: SEVERAL ? "dataset" : undefined, file: "variants",
+    first: "server", file: "variants",
   });
+}
+
+// The servers in their default variants in one experiment, by the CPU time of a reply at the lowest
+// rate that all were offered, with their classes; without such a rate by the first quantity.
+function ranking(experiment) {
+  const ofIt = VARIANTS.filter((row) => row.experiment === experiment && row.dataset === DATA.dataset && row.plain && !SERVERS.get(row.server)?.instrument);
+  const costs = new Map(ofIt.map((row) => [row, (RATES_OF.get(keyOf(row)) ?? []).filter((rate) => rate.rate_rps && rate.cpu_us_per_reply)]).filter(([, rates]) => rates.length));
+  const shared = [...costs.values()].map((rates) => rates.map((rate) => rate.rate_rps)).reduce((one, other) => one?.filter((rate) => other.includes(rate)) ?? other, null);
+  const lowest = shared?.length ? Math.min(...shared) : null;
+  const name = lowest ? "cpu_us_per_reply" : DATA.of_sweep[experiment][0];
+  const found = (row) => (lowest ? costs.get(row)?.find((each) => each.rate_rps === lowest)[name] : row[name]);
+  const best = DATA.quantities[name].better === "high" ? -1 : 1;
+  const known = ofIt.filter(found).sort((a, b) => best * (found(a)[0] - found(b)[0]));
+  if (!known.length) return null;
+  const values = known.map((row) => value(shownOf(name, found(row)), { at: row.class ? `${titleOf(row.server)}, ${row.class}` : titleOf(row.server), series: "" }));
+  const heading = lowest ? `${headingOf(name)} at ${digits(lowest)} req/s` : headingOf(name);
+  const classes = known.some((row) => row.class) ? "; after each server its class: those that cannot be told apart share one" : "";
+  return { title: `${heading}, each server in its default variant${classes}`, said: summary(heading, "by server", values), spec: dots(values, heading) };
 }
 
 function serversView(main) {
   main.append(made("h1", {}, "Every server"),
     made("p", {}, "Each is a folder of servers/. Its page has its settings with their reasons, its curves, its claims and its trials."));
+  const charted = [...EXPERIMENTS.keys()].map((name) => [name, ranking(name)]).filter(([, drawn]) => drawn);
+  const which = made("select", {}, charted.map(([name]) => made("option", { value: name }, experimentOf(name))));
+  const asked = address.read().params.get("chart") ?? "single-thread";
+  if (charted.length) {
+    const place = made("div");
+    const charts = new Map(charted);
+    const put = () => place.replaceChildren(chart(charts.get(which.value)));
+    if (charts.has(asked)) which.value = asked;
+    main.append(section("The servers in one experiment", made("div", { class: "tools" }, field("Experiment", which)), place));
+    which.addEventListener("change", () => {
+      put();
+      keep();
+    });
+    put();
+  }
   const trials = new Map();
   const outcomes = new Map();
   for (const trial of TRIALS) {
@@ -81,8 +119,10 @@ function serversView(main) {
   // "measured, with failures" is what wrong answers were recorded as: they are said in their own words.
   const wrong = new Set(VARIANTS.filter((row) => row.wrong).map((row) => row.server));
   const state = (server) => (wrong.has(server.server) ? "wrong answers under load" : outcomes.get(server.server)) ?? (server.not_run ? "cannot run here" : "not in this dataset");
-  browse({
-    view: "servers", what: "servers", caption: "Every server", rows: DATA.servers,
+  const [there, absent] = [DATA.servers.filter((row) => trials.has(row.server)), DATA.servers.filter((row) => !trials.has(row.server))];
+  main.append(made("h2", {}, "All servers"));
+  const keep = browse({
+    view: "servers", what: "servers", caption: "Every server that has a trial", rows: there, kept: () => (charted.length ? { chart: which.value } : {}),
     columns: [
       { key: "server", title: "Server", of: (row) => row.title, cell: (row) => linkTo(row.title, "servers", row.server) },
       { key: "language", title: "Language", of: (row) => row.language },
@@ -103,4 +143,8 @@ function serversView(main) {
     always: ["server", "language", "release", "year", "experiments", "trials", "state"], first: "server", file: "servers",
     csvColumns: ["server", "title", "language", "post", "release", "year", "origin", "about", "not_run"],
   });
+  if (absent.length) {
+    main.append(folded(`${counted(absent.length, "server")} without a trial in this dataset`, () => plain("Servers without a trial", ["Server", "Language", "Release", "Why"],
+      absent.map((row) => [linkTo(row.title, "servers", row.server), row.language, row.release, row.not_run || "not in this dataset"]))));
+  }
 }
