@@ -120,7 +120,7 @@ def _load(words: Sequence[str]) -> None:
         return
     module = import_module(f"deathmatch.{COMMANDS[name].module}")
     # What is wrong or missing is the command's to report: another command may not need it.
-    with contextlib.suppress(UserError):
+    with contextlib.suppress(UserError, OSError):
         getattr(module, "preload", lambda _: None)(rest)
     # Its pages stay shared with the forks.
     gc.collect()
