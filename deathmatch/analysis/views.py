@@ -8,7 +8,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases, provenance, reply_rates, stats
 from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
-from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP, with_top
+from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, limits, table_files, tables
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
@@ -168,7 +168,7 @@ class Experiment:
     @property
     def rates(self) -> str:
         """The offered rates, in words: those of the highest, then how far the others went."""
-        offered = with_top(self.points.filter(pl.col(RATE) > 0))
+        offered = reply_rates.with_top(self.points.filter(pl.col(RATE) > 0))
         highest, *lower = sorted(offered[TOP].drop_nulls().unique(), reverse=True) or [None]
         if highest is None:
             return phrases.NOT_MEASURED

@@ -70,8 +70,8 @@ def _missed(replies: pl.Expr, due: pl.Expr) -> pl.Expr:
 
 
 _ERROR_RATIO = _missed(pl.col("replies").sum(), _DUE.sum())
-_ERRS = _missed(pl.col("replies").fill_null(0), _DUE) > 0.01
-_FIRST_ERROR_RATE = pl.coalesce(pl.col(RATE).filter(_ERRS).min(), pl.col(RATE).max())
+_FAILING = _missed(pl.col("replies").fill_null(0), _DUE) > 0.01
+_FIRST_ERROR_RATE = pl.coalesce(pl.col(RATE).filter(_FAILING).min(), pl.col(RATE).max())
 
 
 def _errors(columns: Collection[str]) -> pl.Expr:
