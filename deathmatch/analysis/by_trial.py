@@ -45,8 +45,8 @@ def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFr
     if quantity.whole_sweep:
         # A sweep that the client cut short has not shown what it comes to.
         points = points.filter(HARDEST.over(key) == pl.col(TOP).max().over(key))
-    number = quantity.of_trial.aggregate(points.columns).cast(pl.Float64).alias(quantity.name)
-    return points.group_by(key, maintain_order=True).agg(number).drop_nulls(quantity.name)
+    numbers = points.group_by(key, maintain_order=True).agg(quantity.number(points))
+    return numbers.drop_nulls(quantity.name)
 
 
 def medians(points: pl.DataFrame, quantities: Iterable[Quantity], by: list[str]) -> pl.DataFrame:

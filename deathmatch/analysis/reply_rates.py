@@ -5,8 +5,8 @@ import polars as pl
 from deathmatch.analysis import phrases, stats
 from deathmatch.analysis.by_trial import shared_rounds, values
 from deathmatch.data import limits
-from deathmatch.quantities.definitions import REPLY_RATE_OVERLOAD
-from deathmatch.quantities.quantity import ALL_ANSWERED, RATE, REPLY, TOP
+from deathmatch.quantities.definitions import ANSWERED, REPLY_RATE_OVERLOAD, hardest_of
+from deathmatch.quantities.quantity import RATE, REPLY, TOP
 
 AT_TOP = pl.col(RATE) == pl.col(TOP)
 # For the captions of figures that mark `at_least`.
@@ -18,8 +18,7 @@ def with_top(points: pl.DataFrame) -> pl.DataFrame:
     if RATE not in points.columns:
         return points
     within = pl.when(~limits.beyond_testbed(points)).then(RATE)
-    top = pl.when((pl.col(RATE) == 0).any()).then(0).otherwise(within.max())
-    return points.with_columns(top.over("server", "variant").alias(TOP))
+    return points.with_columns(hardest_of(within).over("server", "variant").alias(TOP))
 
 
 def at_rate(rate_rps: int | None) -> pl.Expr:
@@ -46,12 +45,11 @@ def in_overload(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """
     rates = shared_rounds(values(points, REPLY_RATE_OVERLOAD, by).sort(*by, "n"), by)
     summary = stats.summarise(rates, by, REPLY_RATE_OVERLOAD.name)
-    in_full = (pl.col(RATE) > 0) & (pl.col(REPLY) >= ALL_ANSWERED * pl.col(RATE))
     shares = (
         points.filter(AT_TOP)
         .join(rates, on=[*by, "n"], how="semi", maintain_order="left")
         .group_by(by, maintain_order=True)
-        .agg(at_least=in_full.mean() >= 0.5)
+        .agg(at_least=ANSWERED.mean() >= 0.5)
     )
     return summary.join(shares, on=by, how="left", maintain_order="left").with_columns(
         pl.col("at_least").fill_null(False)

@@ -129,20 +129,21 @@ class Variant:
 
     def values(self, quantity: Quantity) -> Values:
         """Return the quantity for each block."""
-        number = quantity.of_trial.aggregate(self.points.columns).cast(pl.Float64)
         more = {"full": IN_FULL} if quantity.name == OVERLOAD else {}
         more |= {"top": HARDEST} if quantity.whole_sweep and not self.at_rate else {}
-        trials = self.points.group_by("n", maintain_order=True).agg(number=number, **more)
-        known = trials.drop_nulls("number")
+        trials = self.points.group_by("n", maintain_order=True).agg(
+            quantity.number(self.points), **more
+        )
+        known = trials.drop_nulls(quantity.name)
         if "top" in more:
             # A sweep that the client cut short has not shown what it comes to.
             known = known.filter(pl.col("top").eq_missing(self.top))
-        parts = _parts(self.points, "n").values() if quantity.step else ()
+        parts = self.points.partition_by("n", maintain_order=True) if quantity.step else ()
         return Values(
-            dict(known.select("n", "number").iter_rows()),
+            dict(known.select("n", quantity.name).iter_rows()),
             at_least=frozenset(trials.filter("full")["n"]) if "full" in trials else frozenset(),
             kind=quantity.kind,
-            step=max(map(quantity.step, parts), default=0) if quantity.step else 0,
+            step=max((quantity.step(part) for part in parts), default=0),
             hidden=known.is_empty() and self.left_out,
             short=self.short,
         )
@@ -164,24 +165,6 @@ def variant_of(frame: pl.DataFrame, which: Points, rate_rps: int | None = None) 
         frame = frame.filter(pl.col(RATE) == rate_rps)
     valid = counted(frame, which)
     return Variant(valid, rates, rate_rps is not None, len(valid) < len(frame))
-
-
-def at_each_rate(frame: pl.DataFrame, which: Points) -> dict[int, Variant]:
-    """Return the points of one variant that count at each of its rates, by rate."""
-    rates = _rates(frame)
-    valid = _parts(counted(frame, which), RATE)
-    by_rate = {}
-    for rate_rps, points_at_rate in _parts(frame, RATE).items():
-        points_that_count = valid.get(rate_rps, points_at_rate.clear())
-        left_out = len(points_that_count) < len(points_at_rate)
-        by_rate[rate_rps] = Variant(points_that_count, rates, True, left_out)
-    return by_rate
-
-
-def _parts(frame: pl.DataFrame, column: str) -> dict[int, pl.DataFrame]:
-    """Return the rows of each value of a column, by value, in the order of the first ones."""
-    # `as_dict` of polars takes a query for the value of each part.
-    return {part[column][0]: part for part in frame.partition_by(column, maintain_order=True)}
 
 
 def _rates(frame: pl.DataFrame) -> frozenset[int] | None:

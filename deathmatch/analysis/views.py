@@ -8,7 +8,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases, provenance, reply_rates, stats
 from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
-from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
+from deathmatch.analysis.reply_rates import AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, limits, table_files, tables
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
@@ -16,7 +16,7 @@ from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.experiment import Experiment as Spec
 from deathmatch.plan.trial import CONFIGURATION
 from deathmatch.quantities.definitions import DIED
-from deathmatch.quantities.quantity import WRONG, of_experiment
+from deathmatch.quantities.quantity import ALL_ANSWERED, WRONG, of_experiment
 
 _TRIAL = ["server", "variant", "n"]
 _POINT = [*_TRIAL, RATE]

@@ -48,12 +48,17 @@ def hardest(rates: Collection[int]) -> int:
     return 0 if 0 in rates else max(rates)
 
 
-HARDEST = pl.when((pl.col(RATE) == 0).any()).then(0).otherwise(pl.col(RATE).max())
-"""`hardest` of the rates of a trial's points."""
+def hardest_of(rates: pl.Expr) -> pl.Expr:
+    """Return `hardest` of offered rates as an aggregate; null without one."""
+    return pl.when((rates == 0).any()).then(0).otherwise(rates.max())
 
-IN_FULL = (
-    (pl.col(RATE) == HARDEST) & (pl.col(RATE) > 0) & (pl.col(REPLY) >= ALL_ANSWERED * pl.col(RATE))
-).any()
+
+HARDEST = hardest_of(pl.col(RATE))
+
+ANSWERED = (pl.col(RATE) > 0) & (pl.col(REPLY) >= ALL_ANSWERED * pl.col(RATE))
+"""Whether a point was offered a rate and answered it in full."""
+
+IN_FULL = (ANSWERED & (pl.col(RATE) == HARDEST)).any()
 """Whether a trial answered in full the highest rate that it was offered: no overload."""
 
 _DUE = pl.col(RATE) * pl.col("duration_us") / 1e6

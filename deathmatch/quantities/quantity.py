@@ -160,6 +160,10 @@ class Quantity:
     step: Callable[[pl.DataFrame], float] | None = None
     higher_is_better: bool = False
 
+    def number(self, points: pl.DataFrame) -> pl.Expr:
+        """Return the number of a trial of these points as an aggregate, under its name."""
+        return self.of_trial.aggregate(points.columns).cast(pl.Float64).alias(self.name)
+
     @property
     def heading(self) -> str:
         """Return "CPU per reply (µs)", as a table's column is headed."""

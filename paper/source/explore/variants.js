@@ -95,12 +95,11 @@ function ranking(experiment) {
 function serversView(main) {
   main.append(made("h1", {}, "Every server"),
     made("p", {}, "Each is a folder of servers/. Its page has its settings with their reasons, its curves, its claims and its trials."));
-  const charted = [...EXPERIMENTS.keys()].map((name) => [name, ranking(name)]).filter(([, drawn]) => drawn);
-  const which = made("select", {}, charted.map(([name]) => made("option", { value: name }, experimentOf(name))));
+  const charts = new Map([...EXPERIMENTS.keys()].map((name) => [name, ranking(name)]).filter(([, drawn]) => drawn));
+  const which = made("select", {}, [...charts.keys()].map((name) => made("option", { value: name }, experimentOf(name))));
   const asked = address.read().params.get("chart") ?? "single-thread";
-  if (charted.length) {
+  if (charts.size) {
     const place = made("div");
-    const charts = new Map(charted);
     const put = () => place.replaceChildren(chart(charts.get(which.value)));
     if (charts.has(asked)) which.value = asked;
     main.append(section("The servers in one experiment", made("div", { class: "tools" }, field("Experiment", which)), place));
@@ -118,11 +117,11 @@ function serversView(main) {
   }
   // "measured, with failures" is what wrong answers were recorded as: they are said in their own words.
   const wrong = new Set(VARIANTS.filter((row) => row.wrong).map((row) => row.server));
-  const state = (server) => (wrong.has(server.server) ? "wrong answers under load" : outcomes.get(server.server)) ?? (server.not_run ? "cannot run here" : "not in this dataset");
-  const [there, absent] = [DATA.servers.filter((row) => trials.has(row.server)), DATA.servers.filter((row) => !trials.has(row.server))];
+  const state = (server) => (wrong.has(server.server) ? "wrong answers under load" : outcomes.get(server.server));
+  const absent = DATA.servers.filter((row) => !trials.has(row.server));
   main.append(made("h2", {}, "All servers"));
   const keep = browse({
-    view: "servers", what: "servers", caption: "Every server that has a trial", rows: there, kept: () => (charted.length ? { chart: which.value } : {}),
+    view: "servers", what: "servers", caption: "Every server that has a trial", rows: DATA.servers.filter((row) => trials.has(row.server)), kept: () => ({ chart: which.value }),
     columns: [
       { key: "server", title: "Server", of: (row) => row.title, cell: (row) => linkTo(row.title, "servers", row.server) },
       { key: "language", title: "Language", of: (row) => row.language },
@@ -130,7 +129,7 @@ function serversView(main) {
       { key: "release", title: "Release", of: (row) => row.release },
       { key: "year", title: "Year", of: (row) => row.year },
       { key: "experiments", title: "Experiments", of: (row) => row.experiments.map(experimentOf).join(", ") },
-      { key: "trials", title: "Trials", of: (row) => trials.get(row.server) ?? 0, number: true },
+      { key: "trials", title: "Trials", of: (row) => trials.get(row.server), number: true },
       { key: "state", title: "State", of: state, cell: (row) => (wrong.has(row.server) ? wrongly(state(row)) : state(row)) },
       { key: "conformance", title: "Conformance", of: (row) => row.measured[0]?.conformance ?? "" },
     ],
