@@ -332,8 +332,8 @@ def test_a_server_has_a_page_with_its_file_its_curves_and_its_trials(page):
     for name, why in files.server("yucan").limits.items():
         assert name in text and why in text
     assert "servers/yucan/server.toml" in text and "Claims" in text
-    best = re.search(r"Best figures\s+(.*)", text)[1]
-    assert "(small)" in best and "(others)" in best
+    versions = re.search(r"Version measured\s+(.*)", text)[1]
+    assert "(small)" in versions and "(others)" in versions
     draw(page)
     drawn = page.eval_on_selector_all(
         ".chart svg.marks",

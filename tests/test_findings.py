@@ -166,7 +166,7 @@ def texts(found: list[findings.Result]) -> str:
     """Return every text that a report or the paper takes from findings."""
     parts = [findings.headline(found)]
     for one in found:
-        parts += [*one.values.values(), one.number, one.verdict]
+        parts += [one.said, one.in_words, one.number, one.verdict]
         parts += [part for shown in one.shown for part in (shown.what, shown.where, shown.why)]
     return "\n".join(parts)
 
@@ -211,9 +211,9 @@ def test_what_lacks_data_is_not_told_and_says_why(plant, how):
         elif not one.why:
             assert one.standing == HOLDS
         assert (
-            one.finding.sentence not in one.values[one.finding.name]
+            one.finding.sentence not in one.said
             or one.standing == HOLDS
-            or (f"{one.finding.sentence}?" in one.values[one.finding.name])
+            or f"{one.finding.sentence}?" in one.said
         )
     # A chart has what has a number, and nothing endless.
     for one, known in zip(found, of_reference()):
@@ -237,7 +237,7 @@ def test_a_finding_that_does_not_survive_the_family_says_so(plant):
     one = result(plant, "static_cpu", written("static_cpu", None))
     assert one.is_tested and 0 < one.error < 0.05
     marked = replace(one, fragile="fragile (Holm)")
-    for text in (marked.verdict, marked.values["static_cpu"], marked.values["static_cpu_number"]):
+    for text in (marked.verdict, marked.said):
         assert "fragile (Holm)" in text
     assert findings.headline([one, marked]) == "Two findings: two hold (one fragile)"
 

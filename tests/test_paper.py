@@ -285,16 +285,30 @@ def test_html_contents_are_searched_and_headings_have_an_address(browser, built)
     field.fill("the MECHANISM")
     found = page.locator("#contents .found a").evaluate_all("all => all.map(a => a.hash)")
     assert "#sec-mechanism" in found
+    marked = "[...CSS.highlights.get('found')].map(range => range.toString().toLowerCase())"
+    assert set(page.evaluate(marked)) == {"the", "mechanism"}
     assert not page.locator("#contents details > ul:not(.found)").is_visible()
     field.fill("no such words")
     assert page.locator("#contents .found").inner_text() == "Nothing was found."
     field.fill("")
+    assert page.evaluate(marked) == []
     assert page.locator("#contents details > ul:not(.found)").is_visible()
     assert page.locator("#sec-sample > a.anchor").get_attribute("href") == "#sec-sample"
     assert page.get_by_role("link", name="PDF").get_attribute("href") == "deathmatch.pdf"
     page.emulate_media(media="print")
     assert "deathmatch.pdf" in page.locator(".on-paper").inner_text()
     page.close()
+
+
+def test_html_printed_is_about_as_long_as_the_pdf(browser, whole, tmp_path):
+    page = patient(browser.new_page())
+    page.goto((whole / "deathmatch.html").as_uri())
+    page.pdf(path=tmp_path / "printed.pdf", prefer_css_page_size=True)
+    page.close()
+    printed, typeset = (
+        len(pages(path)) for path in (tmp_path / "printed.pdf", whole / "deathmatch.pdf")
+    )
+    assert typeset / 1.25 <= printed <= 1.25 * typeset
 
 
 FOLDS = """() => [...document.querySelectorAll('details.chapter')].map(one =>
@@ -366,7 +380,7 @@ def test_html_resolves_numbers_references_and_citations(built):
     assert "Nobody measured" not in prose, "a sentence of the narrative whose number is missing"
     assert "Source: tests/paper/sample.md, data/quick/backlog/points.parquet." in prose
     assert "Walkin, Lev. 2009" in prose and "{eval}" not in prose and "{value}" not in prose
-    assert html.count('<details class="code">') == 4
+    assert html.count('<details class="code">') == 3, "cells without anything between are one"
     assert str(ROOT) not in html and str(built) not in html
 
 
@@ -768,6 +782,19 @@ def test_what_the_narrative_shows_is_not_in_the_appendix_too():
     assert first["a"].split() == ["Look.", "F"] and last["b"] == "Text.\n\nT"
     with pytest.raises(UserError, match="no figure or table 'fig-gone' to show"):
         markdown.placed({"a": "{show}`fig-gone`"}, full)
+
+
+def test_the_front_orders_the_chapters_and_names_each_once():
+    texts = {"front.md": "Front.\n\n{chapter}`02-b`\n{chapter}`01-a`\n", "n/01-a.md": "A",
+             "n/02-b.md": "B", "n/03-c.md": ""}  # fmt: skip
+    ordered = markdown.in_order(texts, "front.md")
+    assert list(ordered.items()) == [
+        ("front.md", "Front.\n\n"), ("n/02-b.md", "B"), ("n/01-a.md", "A"), ("n/03-c.md", ""),
+    ]  # fmt: skip
+    with pytest.raises(UserError, match="no chapter is 03-c"):
+        markdown.in_order(texts | {"n/03-c.md": "C"}, "front.md")
+    with pytest.raises(UserError, match="there is no chapter 02-b"):
+        markdown.in_order(texts | {"n/02-b.md": ""}, "front.md")
 
 
 def test_parameter_that_the_notebook_lacks_is_an_error(tmp_path):

@@ -25,7 +25,6 @@ from deathmatch.analysis.stats import Interval
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
-from deathmatch.quantities.definitions import QUANTITIES
 
 CLAIMS = published.claims()
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -349,44 +348,12 @@ def test_what_is_compared_then_is_no_newer_release_and_now_no_older_one():
                     assert pair[1] in files.newest(pair), claim.id
 
 
-DIFFERENCES = published.differences()
-
-
-def test_differences_name_servers_levels_and_statistics_that_there_are():
-    servers, experiments = files.names("server"), files.names("experiment")
-    assert len({one["id"] for one in DIFFERENCES}) == len(DIFFERENCES)
-    for one in DIFFERENCES:
-        tells = one.get("tells", {})
-        named = [tells[side]["server"] for side in ("a", "b") if side in tells]
-        assert set([*one.get("servers", []), *named]) <= set(servers), one["id"]
-        assert set(one.get("experiments", [])) <= set(experiments), one["id"]
-        if tells:
-            assert tells["experiment"] in experiments and tells["statistic"] in QUANTITIES
-            for selector in (tells["a"], tells.get("b", {})):
-                serves = files.server(selector.get("server", "null")).experiments
-                assert tells["experiment"] in serves, one["id"]
-
-
-def test_every_difference_touches_a_claim_and_knows_which_it_does_not():
-    for one in DIFFERENCES:
-        touched = [claim.id for claim in CLAIMS if claims.affects(one, claim)]
-        assert 0 < len(touched) < len(CLAIMS), one["id"]
-    of = {one["id"]: one for one in DIFFERENCES}
-    by_id = BY_ID
-    assert claims.affects(of["tornado"], by_id["ostinelli-node-leads-tornado"])
-    assert not claims.affects(of["tornado"], by_id["day-ets-bytes"])
-    assert claims.affects(of["cores"], by_id["walkin-yucan-scales-over-cores"])
-    assert not claims.affects(of["cores"], by_id["walkin-backlog-5-to-128-one-core"])
-
-
 def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
     frame = ledger.frame(claims.ledger("never-measured"))
     assert dict(frame.schema) == ledger.COLUMNS and len(frame) == len(CLAIMS)
     for when in ledger.WHEN:
         assert set(frame[when]) == {judging.NOT_RUN}
         assert all(why.startswith("the dataset has no experiment ") for why in frame[f"{when}_why"])
-    told = claims.differences("never-measured")
-    assert len(told) == len(DIFFERENCES) and set(told["trials"]) == {0}
 
 
 @pytest.mark.parametrize(

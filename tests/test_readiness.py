@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree
 
-from deathmatch.analysis import comparing, published, readiness
+from deathmatch.analysis import comparing, published
 from deathmatch.data import table_files, tables, tidy
 from deathmatch.measure import server_process
 
@@ -189,16 +189,3 @@ def test_verdicts_on_select_and_epoll(tmp_path, monkeypatch):
     found = verdicts(tmp_path, monkeypatch, "limited", rates, limited={("epoll", 900)})
     assert found[many].verdict == "condition not reached" and found[many].lacks == "client"
     assert found[few].verdict == "replicated"
-
-
-def test_what_an_idle_connection_adds_to_the_resident_set():
-    rows = [
-        ("C", "poll", n, idle, rss)
-        for n, of_idle in ((1, {0: 1000, 100: 9000, 500: 51_000}), (2, {0: 2000, 500: 62_000}))
-        for idle, rss in of_idle.items()
-    ]
-    names = ["title", "readiness", "n", readiness.IDLE, "server_rss_bytes_max"]
-    points = pl.DataFrame([*rows, ("C", "poll", 1, 500, 50_000)], schema=names, orient="row")
-    (found,) = readiness.resident_memory(points).to_dicts()
-    assert (found["idle"], found["trials"], found["median"]) == (500, 2, 110)
-    assert readiness.resident_memory(points.clear()).is_empty()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from deathmatch.analysis import by_trial, judging, reply_rates, systems, views
+from deathmatch.analysis import by_trial, judging, reply_rates, views
 from deathmatch.analysis.by_trial import Values, in_shared_blocks
 from deathmatch.data import laws
 from deathmatch.data.strict import dataset_checks
@@ -56,13 +56,10 @@ def test_groups_without_a_common_round_keep_all():
     assert len(by_trial.shared_rounds(apart, ["server"])) == 3
 
 
-def test_the_explorer_and_the_table_of_systems_rank_by_the_rounds_that_all_have(miniature):
+def test_the_explorer_ranks_by_the_rounds_that_all_have(miniature):
     """In the miniature, a server of this experiment ran in two rounds."""
     experiment = views.Experiment(miniature, "single-thread")
     assert experiment.trials["n"].max() == 3
-    servers = experiment.trials["server"].unique().to_list()
-    figures = [systems.figure(experiment, server) for server in servers]
-    assert {figure[-6:] for figure in figures} <= {"n = 2)", ""}
     shown = [
         row[CPU_PER_REPLY.name] for row in variants.rows(miniature, experiment.name, {}).variants
     ]

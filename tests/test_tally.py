@@ -97,3 +97,29 @@ def test_results_are_counted_apart():
     assert result[judging.REPLICATED] == 1 and result[judging.NOT] == 0
     whole = table.filter(role="all", age=verdict_words.OF_THE_TIME).row(0, named=True)
     assert whole == result | {"role": "all"}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "word"),
+    [
+        (["replicated"] * 2 + ["not replicated"], "holds"),
+        (["replicated"] * 3 + ["not replicated"] * 2, "holds in part"),
+        (["replicated"] + ["not replicated"] * 2, "does not hold"),
+        (["replicated"] + ["inconclusive"] * 2, "could not be told"),
+        (["fragile"] * 2 + ["not replicated"], "could not be told"),
+        (["not replicated", "inconclusive"], "does not hold"),
+    ],
+)
+def test_a_post_holds_by_its_results_that_survive_the_correction(verdicts, word):
+    kept = Verdict(judging.REPLICATED, fragile="fragile (Holm)")
+    made = [
+        replace(
+            claims.entry("never-measured", published.claims()[0]), claim=str(place), role="result",
+            now=kept if said == "fragile" else Verdict(said),
+        )
+        for place, said in enumerate(verdicts)
+    ]  # fmt: skip
+    objection = replace(made[0], claim="other", role="objection", now=Verdict(judging.NOT))
+    (row,) = verdict_words.posts([*made, objection]).to_dicts()
+    assert row["word"] == word
+    assert row["hold"] + row["fail"] + row["untold"] == row["results"] == len(verdicts)

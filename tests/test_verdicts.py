@@ -137,7 +137,7 @@ def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
     plant("c10k", [websocket("node-ws", "unthrottled") | lost])
     points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
     assert c10k.held(points).is_empty()
-    assert c10k.connections_table(points).is_empty()
+    assert c10k.losses_table(points).is_empty()
 
 
 # A claim about a condition, and its contrast without it

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import polars as pl
+import pytest
 
 from deathmatch.analysis import c10k, phrases, reply_rates, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
@@ -136,6 +137,19 @@ def test_numbers_in_prose():
     assert phrases.ratio(found) == "1.50 times (interval 1.25 to 2.00, n = 3)"
     listed = [phrases.enumeration(["a", "b", "c"][:length]) for length in range(4)]
     assert listed == ["", "a", "a and b", "a, b and c"]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        (1.02, "about the same"), (0.98, "about the same"), (0.346, "about a third"),
+        (0.56, "about three fifths"), (0.05, "less than a tenth"), (1.12, "about a tenth more"),
+        (1.35, "about a third more"), (2.1, "about twice"), (2.4, "about 2.5 times"),
+        (8.13, "about 8 times"), (68.2, "about 70 times"), (1234.0, "about 1\u202f000 times"),
+    ],
+)  # fmt: skip
+def test_a_ratio_in_words(ratio, words):
+    assert phrases.in_words(ratio) == words
 
 
 def test_a_range_in_a_cell():

@@ -213,49 +213,6 @@ def predicted_failures_2009(rate_rps: int, best_rps: float, patience_s: float) -
     return 100 * made["answer_s"].null_count() / len(made)
 
 
-def outcomes_by_backlog(
-    points: pl.DataFrame, times: pl.DataFrame, rate_rps: int, patience_s: float
-) -> pl.DataFrame:
-    """Return measured and predicted outcomes of 100 connections, by backlog.
-
-    Columns: backlog, by ("measured", "measured, cookies off" or "model"), and all outcomes but the
-    last. The model knows the service time alone, and connections that are evenly spaced.
-    """
-    rows = []
-    named = accepting.OUTCOMES[:-1]
-    whole = at_levels(points, rate_rps, backlog=None)
-    for (backlog,), mine in whole.group_by("backlog", maintain_order=True):
-        by_origin = {"model": _predicted_outcomes(mine, rate_rps, backlog, patience_s)}
-        for name, cookies in (("measured", 1), ("measured, cookies off", 0)):
-            measured = at_levels(points, rate_rps, backlog=backlog, syncookies=cookies)
-            if len(measured):
-                own = of_trials(times, measured)
-                by_origin[name] = accepting.outcomes(measured, own, ["server"])
-        for name, outcomes in by_origin.items():
-            share = dict(outcomes.select("outcome", "share_percent").rows())
-            rows.append(
-                {"backlog": backlog, "by": name} | {outcome: share[outcome] for outcome in named}
-            )
-    kinds = {"backlog": pl.Int64, "by": pl.String} | dict.fromkeys(named, pl.Float64)
-    return pl.DataFrame(rows, schema=kinds).sort("backlog", "by")
-
-
-def _predicted_outcomes(
-    points: pl.DataFrame, rate_rps: int, backlog: int, patience_s: float
-) -> pl.DataFrame:
-    arrivals = queue_model.regular(rate_rps, points["duration_us"].max() / 1e6)
-    made = queue_model.simulate(arrivals, service_s(points), backlog, timeout_s=patience_s)
-    took_us = (1e6 * (pl.col("answer_s") - pl.col("arrival_s"))).round().cast(pl.Int64)
-    answered = made.select(
-        server=pl.lit("model"), quantity=pl.lit("connection_time"), time_us=took_us, count=pl.lit(1)
-    ).drop_nulls()
-    whole = pl.DataFrame({
-        "server": "model", "connections": len(made),
-        "errors_client_timeout": len(made) - len(answered), "errors_connection_reset": 0,
-    })  # fmt: skip
-    return accepting.outcomes(whole, answered, ["server"])
-
-
 def ways_of_accepting(
     points: pl.DataFrame, times: pl.DataFrame, samples: pl.DataFrame, rate_rps: int
 ) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws
 from deathmatch.load import histogram
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
-from deathmatch.quantities.quantity import enough_samples, needed_samples
+from deathmatch.quantities.quantity import enough_samples
 
 # Our server and its schedulers -> the post's row that is the same software. What the post ran on
 # every core is "all" here.
@@ -39,14 +39,6 @@ PUBLISHED_SYSTEM = {
     ("play", "all"): "scala-play",
     ("snap-ws", "all"): "haskell-snap",
     ("perl-ev-ws", "one"): "perl-ev",
-}
-# Servers that the post did not have -> its rows that they are nearest to, in tables.
-NEAREST_SYSTEM = {
-    "clojure-netty": "clojure-aleph",
-    "coder-ws": "go-gonet",
-    "erlang-cowboy-otp27": "erlang-cowboy",
-    "pypy-twisted": "pypy-twisted-1",
-    "twisted-ws": "python-twisted-1",
 }
 # The post's environment that ours stands for.
 PUBLISHED_ENVIRONMENT = {"unthrottled": "local", "ec2-like": "EC2"}
@@ -184,11 +176,11 @@ ASKED = pl.col("connections").fill_null(0) > 0
 LATE = ["outcome_unfinished", "outcome_not_opened"]
 
 
-def connections_table(points: pl.DataFrame) -> pl.DataFrame:
-    """Return sums over trials: connections by how they fared, messages, client-limited trials.
+def losses_table(points: pl.DataFrame) -> pl.DataFrame:
+    """Return sums over trials of who did not hold every connection or lost a message.
 
-    Late: not open yet when the run ended. `client_lag_p99_ms` is the median over trials. A point
-    without a report is in none of it.
+    Connections by how they fared, messages, client-limited trials. Late: not open yet when the run
+    ended. `client_lag_p99_ms` is the median over trials. A point without a report is in none of it.
     """
     failed = ["handshake_timeout", "refused", "reset", "unreachable", "handshake_rejected",
               "closed_by_server", "protocol_error", "out_of_descriptors", "out_of_ports",
@@ -209,75 +201,12 @@ def connections_table(points: pl.DataFrame) -> pl.DataFrame:
             ).sum().cast(pl.Int64),
             client_lag_p99_ms=pl.col("client_lag_p99_us").median() / 1e3,
         )
+        .filter(
+            (pl.col("held") < pl.col("connections"))
+            | (pl.sum_horizontal("connection_timeouts", "messages_lost", "messages_mismatched") > 0)
+        )
         .sort("environment", "label", descending=[True, False])
     )  # fmt: skip
-
-
-def statistics_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
-    """Return ours and the post's rows with the same statistics, each system's rows together.
-
-    Columns: label, near, where, ours, limited, those of `published_rows`, system, place. Ours are
-    medians over trials; a quantile that lies among what never was in half of them is null, one that
-    too few samples carry, or that a law leaves out of every trial, is NaN.
-    """
-    points = carried(points)
-    statistics = [c for c in theirs.columns if c.endswith("_us")] + ["connection_timeouts"]
-    ours = (
-        with_published_system(points)
-        .group_by("label", "server", "post", "environment", maintain_order=True)
-        .agg(
-            pl.col("client_limited").any().alias("limited"),
-            *(
-                pl.col(c)
-                .cast(pl.Float64)
-                .fill_null(float("inf"))
-                .filter(laws.is_readable(points, c))
-                .median()
-                .fill_null(float("nan"))
-                for c in statistics
-            ),
-        )
-        .with_columns(pl.when(~pl.col(c).is_infinite()).then(c).alias(c) for c in statistics)
-        .with_columns(ours=True, where=pl.col("environment").replace(ENVIRONMENT_TITLES))
-    )
-    # On one CPU a system of which the post ran every core only is still that system.
-    named = {server: post for (server, _), post in PUBLISHED_SYSTEM.items()} | NEAREST_SYSTEM
-    near = pl.col("server").replace_strict(named, default=None)
-    ours = ours.with_columns(near=pl.coalesce("post", near, "label"))
-    theirs = theirs.select(
-        *(pl.col(c).cast(pl.Float64) for c in statistics),
-        near="system",
-        label="system",
-        ours=pl.lit(False),
-        limited=pl.lit(False),
-        where=pl.format("Moritz, {}", "environment"),
-    )
-    columns = ["label", "near", "where", "ours", "limited", *statistics]
-    both = pl.concat([ours.select(columns), theirs.select(columns)])
-    place = {"unthrottled": 0, "Moritz, local": 1, "EC2-like": 2, "Moritz, EC2": 3}
-    # Each of ours stands before the post's row.
-    return both.with_columns(
-        system=pl.col("near").str.to_lowercase(),
-        place=pl.col("where").replace_strict(place, default=9),
-    ).sort("system", "place", "label")
-
-
-def carried(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points with NaN for each quantile that too few samples carry.
-
-    Of echoes, the messages due count; of handshakes, the connections opened.
-    """
-    totals = {"message_latency": "messages_due", "handshake_time": "connections_opened"}
-    shares = {"p95": 0.95, "p99": 0.99, "p999": 0.999}
-    return points.with_columns(
-        pl.when(pl.col(total) >= needed_samples(share))
-        .then(pl.col(f"{begin}_{name}_us").cast(pl.Float64))
-        .otherwise(float("nan"))
-        .alias(f"{begin}_{name}_us")
-        for begin, total in totals.items()
-        for name, share in shares.items()
-        if f"{begin}_{name}_us" in points.columns
-    )
 
 
 def on_one_cpu(points: pl.DataFrame) -> pl.DataFrame:

@@ -9,8 +9,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import polars as pl
-
 from deathmatch.analysis import (
     comparing,
     findings,
@@ -39,7 +37,6 @@ from deathmatch.analysis.ledger import Entry, Need, Side, Verdict
 from deathmatch.analysis.ledger import read as ledger_of_run
 from deathmatch.analysis.ledger import write as write_ledger
 from deathmatch.analysis.published import Claim
-from deathmatch.analysis.stats import NO_TRIAL
 from deathmatch.data import archive, sittings
 from deathmatch.hosts import sandbox
 from deathmatch.plan import paths
@@ -125,7 +122,6 @@ def entry(dataset: str, claim: Claim) -> Entry:
         statistics=tuple(sorted({name for one in claim.every for name in one.statistics})),
         published=published.effect(claim),
         same=claim.same,
-        differences=tuple(d["id"] for d in published.differences() if affects(d, claim)),
         then=then,
         now=then if claim.same else verdict(dataset, claim, "now"),
         quotation=claim.quotation,
@@ -230,41 +226,6 @@ def _side(dataset: str, experiment: str, selector: Selector, values: Values) -> 
     before = archive.logs_prefix(dataset, experiment)
     logs = f"{before}{inside}".rstrip(":/ ") if before else ""
     return Side(selecting.selector_phrase(selector), stats.interval(values.all), logs)
-
-
-def affects(difference: dict, claim: Claim) -> bool:
-    """Return whether a difference between then and now touches what a claim compares."""
-    selectors = [selector for one in claim.every for selector in one.sides]
-    experiments = {claim.experiment, *(s["experiment"] for s in selectors if "experiment" in s)}
-    if not experiments & set(difference.get("experiments", experiments)):
-        return False
-    named = difference.get("levels", {}) | (
-        {"server": difference["servers"]} if "servers" in difference else {}
-    )
-    return not named or any(
-        s.get(key) in levels for s in selectors for key, levels in named.items()
-    )
-
-
-def differences(dataset: str) -> pl.DataFrame:
-    """Return what differs between then and now, each with what its experiment tells.
-
-    Columns: difference (id), name, then, now, tells (in words, empty if no experiment can tell),
-    trials, median, low, high.
-    """
-    rows = []
-    for difference in published.differences():
-        tells = difference.get("tells", {})
-        sides = {key: tells[key] for key in ("a", "b", "statistic") if key in tells}
-        worth = (
-            comparing.effect(dataset, tells["experiment"], Comparison(**sides))
-            if tells else NO_TRIAL
-        )  # fmt: skip
-        row = {"difference": difference["id"], "tells": tells.get("text", "")}
-        row |= {key: difference[key] for key in ("name", "then", "now")}
-        rows.append(row | worth.row)
-    text = dict.fromkeys(("difference", "name", "then", "now", "tells"), pl.String)
-    return pl.DataFrame(rows, schema=text | stats.INTERVAL)
 
 
 def main(given: argparse.Namespace) -> int:

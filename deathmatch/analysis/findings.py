@@ -87,6 +87,12 @@ class Shown:
         """The number with its unit alone, as "0.82 times"; "" without one."""
         return self.text_of(Interval(self.interval.trials, self.interval.estimate))
 
+    @property
+    def words(self) -> str:
+        """The number of a ratio in words, as "about two thirds"; of other numbers `middle`."""
+        value = self.interval.estimate
+        return phrases.in_words(value) if value and len(self.part.sides) == 2 else self.middle
+
     def text_of(self, known: Interval) -> str:
         """Return an interval, or a bound, of what is compared with its unit."""
         quantity = self.comparison.quantity
@@ -141,21 +147,18 @@ class Result:
         return self.shown[0].number
 
     @property
-    def values(self) -> dict[str, str]:
-        """Phrases for prose, by name: what is said of it, its sentence, its number and measure.
-
-        The sentence of a finding that does not hold is a question, and its number the answer.
-        """
-        name, holds, sentence = self.finding.name, self.standing == HOLDS, self.finding.sentence
-        return {
-            name: self._said,
-            f"{name}_sentence": sentence if holds else f"{sentence}?",
-            f"{name}_number": self._marked(self.shown[0].middle if holds else self.standing),
-            f"{name}_measure": self.finding.measure,
-        }
+    def in_words(self) -> str:
+        """The finding with its number in words, what that is of, and its load."""
+        known = self.shown[0]
+        load = known.where.rpartition("n = ")[0].rstrip(", ")
+        return ", ".join(
+            filter(
+                None, [f"{self.finding.sentence}: **{known.words}**", self.finding.measure, load]
+            )
+        )
 
     @property
-    def _said(self) -> str:
+    def said(self) -> str:
         """The finding as the first sentence of a text, with its number or with why it has none."""
         if self.standing == HOLDS:
             known = self.shown[0]

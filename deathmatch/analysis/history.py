@@ -9,11 +9,11 @@ import re
 
 import polars as pl
 
-from deathmatch.analysis import phrases, published, searched, stats, trial_tests
+from deathmatch.analysis import published, searched, stats, trial_tests
 from deathmatch.analysis.by_trial import shared_rounds, values
 from deathmatch.plan import files
 from deathmatch.plan.server import Release
-from deathmatch.quantities.definitions import CPU_PER_REPLY, LARGEST_RSS
+from deathmatch.quantities.definitions import CPU_PER_REPLY
 from deathmatch.quantities.quantity import RATE, Quantity
 
 EXPERIMENT = "history"
@@ -230,32 +230,6 @@ def jumps(changed: pl.DataFrame) -> pl.DataFrame:
 def on_two_runtimes(changed: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of `changes` of one release on two runtimes: the share of the runtime."""
     return changed.filter("same_release")
-
-
-def table(points: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each measured release with its costs, medians over trials.
-
-    Columns: system, release, year, runtime, trials, cpu_us, rss_mb, and where there was a search
-    capacity (req/s, in words).
-    """
-    cost = over_years(points, CPU_PER_REPLY)
-    memory = over_years(points, LARGEST_RSS).select("server", rss_mb=pl.col("median") / 1e6)
-    rates = capacities(probes)
-    words = pl.Series("capacity", map(_capacity, rates.to_dicts()), dtype=pl.String)
-    joined = cost.join(memory, on="server", how="left", maintain_order="left").join(
-        rates.select("server", words), on="server", how="left", maintain_order="left"
-    )
-    return joined.select(
-        "system", "release", "year", "runtime", "trials", pl.col("median").alias("cpu_us"),
-        "rss_mb", *(["capacity"] if len(probes) else []),
-    )  # fmt: skip
-
-
-def _capacity(row: dict) -> str:
-    if row["outcome"] == searched.REFUSED:
-        return searched.REFUSED
-    least = "at least " if row["outcome"] == searched.AT_LEAST else ""
-    return least + phrases.number(row["median"])
 
 
 def _measured(trials: pl.DataFrame) -> pl.DataFrame:

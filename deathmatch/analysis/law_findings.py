@@ -19,7 +19,7 @@ from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
 from deathmatch.quantities.definitions import QUANTITIES
-from deathmatch.quantities.quantity import Points, needed_samples
+from deathmatch.quantities.quantity import Points
 
 RESULTS = ROOT / "data" / "published" / "results"
 # How far rate × mean time may be off the number under way, in a table whose digits are fewer.
@@ -30,9 +30,11 @@ _TABLES = ("trials", "points", "samples", "seconds")
 
 
 def statements() -> pl.DataFrame:
-    """Return the laws: law, statement, bound, source."""
-    rows = [(f"`{law.id}`", law.statement, law.bound, law.source) for law in laws.LAWS.values()]
-    return pl.DataFrame(rows, schema=["law", "statement", "bound", "source"], orient="row")
+    """Return the laws: law, statement with its source, bound."""
+    rows = [
+        (f"`{law.id}`", f"{law.statement} ({law.source})", law.bound) for law in laws.LAWS.values()
+    ]
+    return pl.DataFrame(rows, schema=["law", "statement", "bound"], orient="row")
 
 
 def evidences(dataset: str) -> dict[str, Evidence]:
@@ -61,21 +63,16 @@ def judgements(given: Mapping[str, Evidence]) -> pl.DataFrame:
 
 
 def counts(judged: pl.DataFrame) -> pl.DataFrame:
-    """Return for each law: law, judged, broken (points), and in which experiments how many."""
+    """Return for each law: law, judged and broken, of points."""
     key = ["experiment", *KEY]
     by_point = judged.group_by("law", *key, maintain_order=True).agg(pl.col("broken").any())
-    by_experiment = by_point.group_by("law", "experiment", maintain_order=True).agg(
+    summed = by_point.group_by("law", maintain_order=True).agg(
         judged=pl.len().cast(pl.Int64), broken=pl.col("broken").sum().cast(pl.Int64)
-    )
-    where = pl.when(pl.col("broken") > 0).then(pl.format("{} {}", "experiment", "broken"))
-    summed = by_experiment.group_by("law", maintain_order=True).agg(
-        pl.col("judged", "broken").sum(), where=where.drop_nulls().str.join(", ")
     )
     known = pl.DataFrame({"law": list(laws.LAWS)})
     return known.join(summed, on="law", how="left", maintain_order="left").select(
-        pl.format("`{}`", "law").alias("law"), pl.col("judged", "broken").fill_null(0),
-        pl.col("where").replace("", None),
-    )  # fmt: skip
+        pl.format("`{}`", "law").alias("law"), pl.col("judged", "broken").fill_null(0)
+    )
 
 
 @dataclass(frozen=True)
@@ -184,13 +181,6 @@ def courses(given: Mapping[str, Evidence]) -> pl.DataFrame:
     columns = ["experiment", "points", "plateau", "drifting", "staircase", "untold"]
     schema = {name: pl.String if name == "experiment" else pl.Int64 for name in columns}
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def needed() -> pl.DataFrame:
-    """Return how many samples quantiles want: quantile (%), samples."""
-    shares = (0.5, 0.9, 0.95, 0.99, 0.999)
-    rows = [(f"{100 * share:g} %", needed_samples(share)) for share in shares]
-    return pl.DataFrame(rows, schema={"quantile": pl.String, "samples": pl.Int64}, orient="row")
 
 
 _SIDE = {"trials": pl.Int64, "median": pl.Float64, "verdict": pl.String}

@@ -81,9 +81,8 @@ class Entry:
     """One claim with both verdicts.
 
     `dataset` is the one whose trials decide. `published` is the source's own ratio, `same` whether
-    one variant stands for then and now; `differences` names those that could explain a result other
-    than the source's; `quotation` has
-    the source's words that the rule is made from, empty where claims.toml keeps none.
+    one variant stands for then and now; `quotation` has the source's words that the rule is made
+    from, empty where claims.toml keeps none.
     """
 
     claim: str
@@ -96,7 +95,6 @@ class Entry:
     statistics: tuple[str, ...]
     published: float | None
     same: bool
-    differences: tuple[str, ...]
     then: Verdict
     now: Verdict
     quotation: str = ""
@@ -147,7 +145,6 @@ COLUMNS = {
     "statistics": pl.List(pl.String),
     "published": pl.Float64,
     "same": pl.Boolean,
-    "differences": pl.List(pl.String),
     "dataset": pl.String,
 } | {f"{when}_{name}" if name else when: kind for when in WHEN for name, kind in _VERDICT.items()}
 

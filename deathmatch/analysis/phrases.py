@@ -1,5 +1,7 @@
 """Computed statistics as phrases for prose, so that every number there has its n and interval."""
 
+import math
+
 import polars as pl
 
 from deathmatch.analysis.stats import Interval
@@ -133,3 +135,33 @@ def change(first: Interval, second: Interval, higher: str, lower: str, same: str
     if second.low > first.high:
         return higher
     return lower if second.high < first.low else same
+
+
+_SHARES = {
+    1 / 10: "a tenth", 1 / 5: "a fifth", 1 / 4: "a quarter", 1 / 3: "a third", 2 / 5: "two fifths",
+    1 / 2: "half", 3 / 5: "three fifths", 2 / 3: "two thirds", 3 / 4: "three quarters",
+    4 / 5: "four fifths", 9 / 10: "nine tenths",
+}  # fmt: skip
+_TIMES = {2: "twice", 3: "three times", 4: "four times", 5: "five times", 6: "six times"}
+
+
+def in_words(ratio: float) -> str:
+    """Return a ratio as a reader keeps it: "about two thirds", "about a tenth more", "about twice".
+
+    What is within 3 % of one is "about the same".
+    """
+    if abs(ratio - 1) <= 0.03:
+        return "about the same"
+    if ratio < 1:
+        return f"about {_share(ratio)}" if ratio >= 0.08 else "less than a tenth"
+    if ratio < 1.85:
+        return f"about {_share(ratio - 1)} more"
+    half = round(2 * ratio) / 2
+    if half < 10:
+        return f"about {_TIMES.get(half, f'{half:g} times')}"
+    return f"about {number(float(f'{ratio:.1g}'))} times"
+
+
+def _share(part: float) -> str:
+    """Return the share in words that is nearest on a logarithmic scale."""
+    return _SHARES[min(_SHARES, key=lambda share: abs(math.log(share / part)))]

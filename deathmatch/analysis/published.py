@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from deathmatch.analysis.comparison import Comparison
 from deathmatch.errors import UserError
-from deathmatch.plan import files, schemas, validation_errors
+from deathmatch.plan import files, validation_errors
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.spec import Many, Spec
 
@@ -26,7 +26,6 @@ FOLDER = ROOT / "data" / "published"
 CLAIMS, UNTESTED = FOLDER / "claims.toml", FOLDER / "untested.toml"
 DECIDED = FOLDER / "decided.toml"
 NEXT = FOLDER / "next.toml"
-DIFFERENCES = FOLDER / "differences.toml"
 
 FACTORS = {
     "williams2009": {"kernel_poll": pl.Boolean, "offered_rate_rps": pl.Int64},
@@ -271,18 +270,6 @@ def changed_rules(path: Path = DECIDED) -> tuple[str, ...]:
 @cache
 def _of_file(model: type[Spec], path: Path, _mtime_ns: int):
     return validation_errors.validated(model, _toml(path), path.name)
-
-
-def differences(path: Path = DIFFERENCES) -> list[dict]:
-    """Return what differs between the sources' measurements and ours, as that file explains."""
-    return _differences(path, path.stat().st_mtime_ns)
-
-
-@cache
-def _differences(path: Path, mtime_ns: int) -> list[dict]:
-    known = _toml(path)
-    schemas.validate("differences", known, path.name)
-    return known["difference"]
 
 
 def _toml(path: Path) -> dict:

@@ -12,7 +12,6 @@ from deathmatch.analysis import phrases, stats, trial_tests
 from deathmatch.analysis.by_trial import counted, shared_rounds, values
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import NO_TRIAL, Interval
-from deathmatch.data import limits
 from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED, REPLY_RATE_OVERLOAD
 
 IDLE = "idle_connections"
@@ -158,23 +157,6 @@ def below_by_chance(changes: list[Level]) -> float:
     return sum((1 - stats.range_coverage(count)) / 2 for count in trials)
 
 
-def latencies(times: pl.LazyFrame, steady: pl.DataFrame) -> pl.DataFrame:
-    """Return each trial's latency at `steady_rate`: title, readiness, IDLE, n, p50_us, p95_us.
-
-    Of the trials in `steady` that are not client-limited.
-    """
-    kept = steady.filter(~limits.by_harness(steady))
-    at = ["server", "variant", "n", RATE]
-    latency = times.filter(pl.col("quantity") == "latency")
-    bins = latency.join(kept.lazy(), on=at, how="semi", maintain_order="left").collect()
-    return stats.quantiles(bins, ["title", "readiness", IDLE, "n"], {"p50_us": 0.5, "p95_us": 0.95})
-
-
-def epoll_ratio(closed: pl.DataFrame, title: str, idle: int, against: str) -> Interval:
-    """Return the interval of a runtime's reply rate on epoll over that on another mechanism."""
-    return _mechanism_ratio(closed.filter(pl.col("title") == title, pl.col(IDLE) == idle), against)
-
-
 def overload_ratio(crash: pl.DataFrame, title: str) -> Interval:
     """Return the interval of a runtime's reply rate in overload on epoll over that on select.
 
@@ -188,29 +170,6 @@ def overload_ratio(crash: pl.DataFrame, title: str) -> Interval:
 def _mechanism_ratio(trials: pl.DataFrame, against: str, column: str = REPLY) -> Interval:
     mechanism = pl.col("readiness")
     return stats.ratio(trials, mechanism == "epoll", mechanism == against, column)
-
-
-def resident_memory(points: pl.DataFrame) -> pl.DataFrame:
-    """Return what one idle connection adds to the server's resident set, in bytes.
-
-    A row a runtime and mechanism: `title`, `readiness`, `idle` (the most that it was measured
-    with), and INTERVAL over trials of the largest resident set at that level less that at none, of
-    the same round, over their number. What the kernel holds for it is not in it.
-    """
-    key = ["title", "readiness", "n"]
-    largest = points.group_by([*key, IDLE], maintain_order=True).agg(
-        pl.col("server_rss_bytes_max").max()
-    )
-    none = largest.filter(pl.col(IDLE) == 0).select(*key, none="server_rss_bytes_max")
-    most = largest.filter(
-        pl.col(IDLE) > 0, pl.col(IDLE) == pl.col(IDLE).max().over("title", "readiness")
-    )
-    per_idle = most.join(none, on=key, maintain_order="left").with_columns(
-        idle=IDLE, each=(pl.col("server_rss_bytes_max") - pl.col("none")) / pl.col(IDLE)
-    )
-    return stats.summarise(per_idle, ["title", "readiness", "idle"], "each").sort(
-        "median", "title", "readiness"
-    )
 
 
 def system_calls(trials: pl.DataFrame) -> pl.DataFrame:

@@ -1,71 +1,34 @@
-"""Every system in one table.
+"""Each system in words: which version ran, how it can be run, and whether its answers were right.
 
-A system is a folder of `servers/`. Its row says which version ran, in which variants, whether it
-answered as each experiment asks, one figure for each experiment, or why it did not run.
+A system is a folder of `servers/`.
 """
-
-from collections.abc import Callable
-from functools import cache
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats, views
-from deathmatch.analysis.reply_rates import RATE
-from deathmatch.data import laws, limits
+from deathmatch.analysis import views
 from deathmatch.plan import files
 from deathmatch.plan.server import Server
-from deathmatch.plan.trial import CONFIGURATION
-from deathmatch.quantities.definitions import BYTES_PER_MESSAGE, REPLY_RATE_OVERLOAD
 
-SCHEMA = {
-    "server": pl.String,
-    "system": pl.String,
-    "language": pl.String,
-    "source": pl.String,
-    "version": pl.String,
-    "variants": pl.String,
-    "conformance": pl.String,
-    "figures": pl.String,
-}
-LATENCY = "message_latency_p50_us"
+SCHEMA = {"server": pl.String, "version": pl.String, "conformance": pl.String}
+_ENDS = {"outcome": pl.String, "reason": pl.String, "deviations": pl.List(pl.String)}
 
 
 def systems(dataset: str) -> pl.DataFrame:
-    """Return one row for each folder of `servers/`, by title, with the columns of SCHEMA.
+    """Return one row for each folder of `servers/`, by name, with the columns of SCHEMA.
 
-    `version` is null for a system that the dataset has no trial of; `figures` then gives the
-    reason. Each figure is the median of the best variant, with the number of trials behind it.
+    `version` and `conformance` are null for a system that the dataset has no trial of.
     """
-    read = cache(lambda experiment: views.Experiment(dataset, experiment))
-    rows = [_row(server, read) for server in files.servers()]
-    frame = pl.DataFrame(rows, schema=SCHEMA)
-    return frame.sort(pl.col("system").str.to_lowercase())
-
-
-def _row(server: Server, read) -> dict:
-    known = [read(experiment) for experiment in server.experiments]
-    trials = [seen.trials.filter(pl.col("server") == server.name) for seen in known]
-    versions = [frame["version"].drop_nulls() for frame in trials]
-    version = next((column[0] for column in versions if len(column)), None)
-    if not any(map(len, trials)):
-        figures = "not in this dataset" if server.runs else f"not run: {server.not_run}"
-    else:
-        shown = [(seen.name, figure(seen, server.name)) for seen in known]
-        figures = "; ".join(f"{experiment} {text}" for experiment, text in shown if text)
-    schema = {"outcome": pl.String, "reason": pl.String, "deviations": pl.List(pl.String)}
-    ended = pl.concat(
-        [pl.DataFrame(schema=schema), *(frame.select(list(schema)) for frame in trials)]
+    kept = ["server", "version", *_ENDS]
+    seen = [views.Experiment(dataset, name).trials for name in files.names("experiment")]
+    of_server = pl.concat([trials.select(kept) for trials in seen]).partition_by(
+        "server", as_dict=True, maintain_order=True
     )
-    return {
-        "server": server.name,
-        "system": server.title,
-        "language": server.language,
-        "source": server.source,
-        "version": version,
-        "variants": variants(server),
-        "conformance": conformance(ended),
-        "figures": figures,
-    }
+    rows = []
+    for name in files.names("server"):
+        trials = of_server.get((name,), pl.DataFrame(schema={"version": pl.String} | _ENDS))
+        version = next(iter(trials["version"].drop_nulls()), None)
+        rows.append((name, version, conformance(trials)))
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def variants(server: Server) -> str:
@@ -98,48 +61,3 @@ def conformance(trials: pl.DataFrame) -> str | None:
     outcome, reason = failed.select("outcome", "reason").row(0)
     first = reason.splitlines()[0] if reason else ""
     return f"{outcome} in {len(failed)} of {len(trials)} trials: {first}"
-
-
-def figure(experiment: views.Experiment, server: str) -> str:
-    """Return the server's best figure in an experiment in words; empty if it has no point.
-
-    Requests: the reply rate at the highest rate offered, "at least" that where the client was the
-    limit there; of the overhead experiment, in its closed loop. Messages stored: the fewest bytes
-    of resident memory for each, of the experiment's usual size. WebSocket: the lowest median
-    latency. All are medians of the rounds in which every variant of the experiment ran.
-    """
-    points = experiment.ranked(experiment.lawful_points).filter(pl.col("server") == server)
-    if not len(points):
-        return ""
-    if "messages" in points.columns:
-        points = views.default_variants(points, experiment.name, frozenset({CONFIGURATION}))
-        return _best(points, BYTES_PER_MESSAGE.of_trial, min, "bytes/message")
-    if LATENCY in points.columns:
-        return _best(laws.steady(points), lambda p: p[LATENCY].min(), min, "µs")
-    if (points[RATE] == 0).any():
-        points = points.filter(pl.col(RATE) == 0)
-    valid = points.filter(~limits.by_harness(points))
-    if not len(valid):
-        return "client-limited at every rate"
-    cut = valid[RATE].max() != points[RATE].max()
-    # What a client at its limit got out of a server, the server can answer.
-    shown = points if cut else valid
-    return ("at least " if cut else "") + _best(shown, REPLY_RATE_OVERLOAD.of_trial, max, "req/s")
-
-
-def _best(points: pl.DataFrame, statistic: Callable, choose: Callable, unit: str) -> str:
-    """Return "12 345 req/s (tuned, n = 3)": the best variant's median of a statistic of trials."""
-    values: dict[str, list[float]] = {}
-    for (variant, _), trial in points.group_by("variant", "n", maintain_order=True):
-        if (value := statistic(trial)) is not None:
-            values.setdefault(variant, []).append(value)
-    if not values:
-        return ""
-    by_variant = {variant: stats.interval(numbers) for variant, numbers in values.items()}
-    best = choose(by_variant, key=lambda variant: by_variant[variant].estimate)
-    title, label = points.filter(variant=best).select("title", "label").row(0)
-    way = label.removeprefix(title).removeprefix(", ")
-    n = f"n = {by_variant[best].trials}"
-    return (
-        f"{phrases.number(by_variant[best].estimate)} {unit} ({', '.join(filter(None, [way, n]))})"
-    )

@@ -12,8 +12,8 @@ import polars as pl
 
 from deathmatch.analysis import phrases, published
 from deathmatch.analysis.comparison import INFINITE, Comparison
-from deathmatch.analysis.judging import DECIDED, TESTED, VERDICTS
-from deathmatch.analysis.ledger import BOTH, Entry, Verdict
+from deathmatch.analysis.judging import DECIDED, NOT, REPLICATED, TESTED, VERDICTS
+from deathmatch.analysis.ledger import Entry, Verdict
 from deathmatch.analysis.published import Claim
 from deathmatch.analysis.stats import Interval
 
@@ -25,43 +25,19 @@ def word(verdict: Verdict) -> str:
     return ", ".join(filter(None, [verdict.verdict, verdict.fragile]))
 
 
-def verdicts_phrase(entry: Entry) -> str:
-    """Return an entry's verdicts, each with what it compared in brackets; one where alike."""
-    parts = []
-    for when, verdict in entry.verdicts.items():
-        named = word(verdict) if when == BOTH else f"{when} {word(verdict)}"
-        effect = effect_phrase(verdict)
-        parts.append(named + (f" ({effect})" if effect else ""))
-    return "; ".join(parts)
-
-
-def both_words(entry: Entry) -> str:
-    """Return an entry's verdicts in words alone, then and now; one where they are alike."""
-    words = {when: word(verdict) for when, verdict in entry.verdicts.items()}
-    if len(set(words.values())) == 1:
-        return next(iter(words.values()))
-    return "; ".join(f"{when} {word}" for when, word in words.items())
-
-
-def verdict_text(verdict: Verdict) -> str:
-    """Return one verdict for a cell, in Markdown; with what it compared only where decided."""
-    effect = f": {effect_phrase(verdict)}" if verdict.verdict in TESTED else ""
-    text = "; ".join(filter(None, [f"**{verdict.verdict}**{effect}", *remarks(verdict)]))
-    return text.replace("n = ", "n\u00a0=\u00a0")
+def cell(verdict: Verdict) -> str:
+    """Return one verdict in a line of Markdown; with its number only where a test was made."""
+    effect = effect_text(verdict.interval) if verdict.verdict in TESTED else ""
+    number = (
+        f": {with_unit(effect, verdict.unit if len(verdict.sides) == 1 else '')}" if effect else ""
+    )
+    return f"**{word(verdict)}**{number}".replace("n = ", "n\u00a0=\u00a0")
 
 
 def remarks(verdict: Verdict) -> list[str]:
     """Return what a reader must know of a verdict's strength: it is fragile, or on the edge."""
     on_edge = verdict.on_edge and verdict.verdict in TESTED
     return [*filter(None, [verdict.fragile]), *([ON_EDGE] if on_edge else [])]
-
-
-def direction_text(entry: Entry) -> str:
-    """Return the verdicts on the direction alone, of a rule that has a size; empty without."""
-    known = {when: verdict.direction for when, verdict in entry.verdicts.items()}
-    if len(set(known.values())) == 1:
-        return next(iter(known.values())) or ""
-    return "; ".join(f"{when}: {direction}" for when, direction in known.items() if direction)
 
 
 def effect_text(effect: Interval) -> str:
@@ -177,3 +153,39 @@ def by_role(entries: Sequence[Entry]) -> pl.DataFrame:
     ]
     kinds = {"role": pl.String, "age": pl.String} | dict.fromkeys(VERDICTS, pl.Int64)
     return pl.DataFrame(rows, schema=kinds)
+
+
+POST_HOLDS, POST_FAILS, POST_IN_PART = "holds", "does not hold", "holds in part"
+POST_UNTOLD = "could not be told"
+
+
+def posts(entries: Sequence[Entry]) -> pl.DataFrame:
+    """Return for each source how many of its results hold on today's releases.
+
+    Columns: source, results, hold, fail, untold and word, one of POST_…. What is fragile is not
+    told; two opposing claims are one.
+    """
+    rows = []
+    for source in dict.fromkeys(entry.source for entry in entries):
+        told = [
+            verdict.verdict if not verdict.fragile else ""
+            for entry, verdict in questions(entries, NOW)
+            if (entry.source, entry.role) == (source, "result")
+        ]
+        hold, fail = told.count(REPLICATED), told.count(NOT)
+        word = POST_UNTOLD if 2 * (hold + fail) < len(told) else _of_post(hold, fail)
+        rows.append((source, len(told), hold, fail, len(told) - hold - fail, word))
+    names = {"source": pl.String, **dict.fromkeys(("results", "hold", "fail", "untold"), pl.Int64)}
+    return pl.DataFrame(rows, schema=names | {"word": pl.String}, orient="row")
+
+
+def _of_post(hold: int, fail: int) -> str:
+    if hold >= 2 * fail:
+        return POST_HOLDS
+    return POST_FAILS if fail >= 2 * hold else POST_IN_PART
+
+
+def post_sentence(row: dict) -> str:
+    """Return a row of `posts` as "**holds in part**: of 9 results 4 hold, 3 do not, 2 …"."""
+    counts = f"of {row['results']} results, {row['hold']} hold and {row['fail']} do not"
+    return f"**{row['word']}**; {counts}, {row['untold']} could not be told"

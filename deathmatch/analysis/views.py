@@ -231,12 +231,12 @@ class Experiment:
         return self.searched if self.searched and table == PROBES else self.dataset
 
     def endings(self) -> pl.DataFrame:
-        """Return how trials ended: label, version, trials, clean, reason; systems not run too.
+        """Return how trials ended: label, version, trials, clean, reason.
 
         The reason is a trial's own, or what became of its server first and at which rate. A trial
         with wrong answers is not clean.
         """
-        ended = (
+        return (
             self._explained()
             .group_by("label", "version", maintain_order=True)
             .agg(
@@ -250,7 +250,6 @@ class Experiment:
             )
             .sort("label")
         )
-        return pl.concat([ended, not_run(self.name)])
 
     def _explained(self) -> pl.DataFrame:
         """Return the trials with `wrong`, whether there were wrong answers.
@@ -315,13 +314,6 @@ def _measured_in(what: str, dataset: str, trials: pl.DataFrame) -> str:
     )
 
 
-ENDINGS = {
-    "label": "Server", "version": "Version", "trials": "Trials", "clean": "Clean",
-    "reason": "First failure, or why not run",
-}  # fmt: skip
-"""The headings of `Experiment.endings` in a table."""
-
-
 def why_not_measured(trial: dict, points: pl.DataFrame) -> str:
     """Return why none of a server's points shows it; `trial` is its first."""
     if points.is_empty() and trial["outcome"].startswith("measured"):
@@ -384,22 +376,6 @@ def _called(trials: pl.DataFrame) -> pl.Series:
         for server, level in set(rows)
     }
     return pl.Series([called[row] for row in rows], dtype=pl.String)
-
-
-def not_run(experiment: str) -> pl.DataFrame:
-    """Return the systems of the experiment that could not run here, with the reason."""
-    rows = []
-    for server in files.servers():
-        if experiment in server.experiments and not server.runs:
-            rows.append((server.title, None, 0, 0, f"not run: {server.not_run}"))
-    schema = {
-        "label": pl.String,
-        "version": pl.String,
-        "trials": pl.Int64,
-        "clean": pl.Int64,
-        "reason": pl.String,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _span(least: str, most: str) -> str:

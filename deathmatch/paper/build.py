@@ -16,7 +16,8 @@ computes it. In HTML an appendix folds.
 Prose is pandoc Markdown: `[@walkin2009]` cites, `@fig-x`, `@tbl-x` and `@sec-x` refer,
 `# Title {#sec-x}` names a section, `::: note` … `:::` sets a remark off,
 `{value}`\`01-backlog.best\` recalls one of the `display.values` of any notebook, in front.md too,
-and `{show}`\`fig-x\`, alone on a line of the narrative, moves a figure or table there.
+`{show}`\`fig-x\`, alone on a line of the narrative, moves a figure or table there, and
+`{chapter}`\`01-backlog\` in front.md says where a notebook's narrative stands.
 """
 
 import argparse
@@ -86,6 +87,7 @@ def build(
     else:
         _check_whole(sources, values, dataset)
         narrative = {front.name: front.read_text(), **narrative}
+        narrative = markdown.in_order(narrative, front.name)
     first, last = (
         {name: markdown.resolved(text, values, name) for name, text in texts.items()}
         for texts in markdown.placed(narrative, full)

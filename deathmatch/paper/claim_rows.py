@@ -1,37 +1,8 @@
-"""Entries of the ledger as pages show them: the source, where the data is, and the evidence."""
+"""Entries of the ledger as pages show them: the source, the claim and its evidence."""
 
 from deathmatch.analysis import judging, verdict_words
 from deathmatch.analysis.ledger import Entry, Verdict
 
-# The label in the paper of what a claim's rule compares: by experiment, then by statistic.
-_SHOWN_AT = {
-    "backlog": {
-        "": "fig-backlog-plateau", "died": "tbl-backlog-systems",
-        "concurrent_connections": "sec-backlog-servers",
-    },
-    "single-thread": {"": "fig-servers-one"},
-    "scale-out": {"": "tbl-servers-all"},
-    "readiness": {"": "sec-readiness-full", "ended_in_checks": "tbl-readiness-ran"},
-    "select-crash": {"": "sec-readiness-crash"},
-    "accept-queue": {"": "sec-accept-full"},
-    "dynamic": {
-        "": "fig-dynamic-plateau", "error_ratio": "sec-dynamic-errors",
-        "timeout_share": "sec-dynamic-errors",
-        "first_error_rate_rps": "fig-dynamic-curves", "server_rss_bytes": "tbl-dynamic-times",
-        "connection_time_mean_us": "tbl-dynamic-times",
-    },
-    "static": {
-        "": "fig-static-replies", "cpu_us_per_reply": "fig-static-cpu",
-        "context_switches_per_reply": "tbl-static-cost", "interrupts_per_reply": "tbl-static-cost",
-        "response_time_mean_us": "fig-static-response", "server_rss_bytes": "tbl-static-cost",
-        "connection_time_mean_us": "fig-static-response",
-    },
-    "c10k": {"": "sec-c10k-full"},
-    "overhead": {"": "fig-overhead-closed"},
-    "storage": {"": "tbl-storage-bytes"},
-}  # fmt: skip
-ELSEWHERE = "tbl-claims-elsewhere"
-"""The table of the claims that another dataset decides."""
 SOURCES = {
     "walkin2009": "Walkin",
     "williams2009": "Williams",
@@ -41,15 +12,9 @@ SOURCES = {
 }
 
 
-def shown_at(entry: Entry, dataset: str) -> str:
-    """Return the label of the figure, table or section of a dataset's paper with an entry's data.
-
-    "" if it has none.
-    """
-    if entry.dataset != dataset:
-        return ELSEWHERE
-    labels = _SHOWN_AT.get(entry.experiment, {})
-    return next((labels[name] for name in entry.statistics if name in labels), labels.get("", ""))
+def linked(entry: Entry) -> str:
+    """Return what a claim says, in Markdown, as a link to its evidence in the explorer."""
+    return f"[{entry.says}](explore.html#/claims/{entry.claim})"
 
 
 def details(entry: Entry) -> dict:
@@ -64,11 +29,6 @@ def details(entry: Entry) -> dict:
         facts.append(["The source's own", verdict_words.short(entry.published)])
     verdicts = [_verdict(when, verdict) for when, verdict in entry.verdicts.items()]
     return {"facts": facts, "verdicts": verdicts}
-
-
-def compared(verdict: Verdict) -> str:
-    """Return what a verdict compares, each side with its value, for a cell."""
-    return "; ".join(_sides(verdict))
 
 
 def _sides(verdict: Verdict) -> list[str]:

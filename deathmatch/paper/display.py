@@ -261,14 +261,14 @@ def _formatted(frame: pl.DataFrame, names: dict, decimals: dict) -> GT:
 
 
 def plain_table(raw: str) -> str:
-    """Return the bare `<table>` of great_tables' HTML: structure and alignment, no styling."""
+    """Return the bare `<table>` of great_tables' HTML: structure, alignment, links into the explorer."""
     element = re.search(r"<table.*?</table>", raw, re.S)
     if not element:
         raise UserError("the table has no rows to show")
 
     def clean(tag: re.Match) -> str:
         name, attributes = tag[1], tag[2]
-        keep = re.findall(r'(?:col|row)span="[2-9]\d*"', attributes)
+        keep = re.findall(r'(?:col|row)span="[2-9]\d*"|href="explore\.html#[^"]*"', attributes)
         side = re.search(r"gt_(right|center|left)", attributes)
         if name in ("td", "th") and side:
             keep.append(f'style="text-align: {side[1]}"')

@@ -13,6 +13,7 @@ from deathmatch.paper.display import MIME
 
 VALUE = re.compile(r"\{value\}`([^`]+)`")
 SHOW = re.compile(r"^\{show\}`([^`]+)`[ ]*$", re.M)
+CHAPTER_HERE = re.compile(r"^\{chapter\}`([^`]+)`[ ]*\n?", re.M)
 APPENDIX = re.compile(r"# .*\{[^}\n]*\.appendix[ }]")
 CHAPTER = re.compile(r"^(?=# )", re.M)
 DIVIDER = """::: {.appendices}
@@ -119,6 +120,27 @@ def parted(blocks: Blocks) -> tuple[str, Blocks]:
         return "\n\n".join(text for _, text in blocks), []
     appendix = [*title, *code_before, *rest]
     return "\n\n".join(filter(None, narrative)), [block for block in appendix if block[1]]
+
+
+def in_order(narratives: dict[str, str], front: str) -> dict[str, str]:
+    """Return narratives by file in the order of the front's `{chapter}` roles, the front first.
+
+    A front without such roles leaves them as they are. Raises UserError for a chapter that is no
+    notebook's, and for a notebook whose narrative the front does not name.
+    """
+    named = CHAPTER_HERE.findall(narratives[front])
+    if not named:
+        return narratives
+    by_stem = {Path(name).stem: name for name, text in narratives.items() if text and name != front}
+    for stem in sorted({*named} ^ {*by_stem}):
+        raise UserError(
+            f"there is no chapter {stem}" if stem in named else f"no chapter is {stem}",
+            front,
+            "{chapter} roles name each notebook with a narrative once",
+        )
+    opening = CHAPTER_HERE.sub("", narratives[front])
+    ordered = {front: opening} | {by_stem[stem]: narratives[by_stem[stem]] for stem in named}
+    return ordered | {name: "" for name in narratives if name not in ordered}
 
 
 def placed(

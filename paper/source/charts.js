@@ -31,6 +31,14 @@
     return spec;
   }
 
+  // What a mark has no value for is not shown.
+  function formatTooltip(value, sanitize) {
+    if (typeof value !== "object") return sanitize(value);
+    const said = Object.entries(value).filter(([, text]) => !["", "null", "undefined"].includes(String(text)));
+    const row = ([key, text]) => `<tr><td class="key">${sanitize(key)}</td><td class="value">${sanitize(text)}</td></tr>`;
+    return `<table>${said.map(row).join("")}</table>`;
+  }
+
   async function draw(box) {
     const width = Math.floor(Math.min(box.clientWidth, 700));
     const scheme = dark.matches ? "dark" : "light";
@@ -39,6 +47,7 @@
     const live = document.createElement("div");
     const result = await vegaEmbed(live, adapted(box, width), {
       renderer: "svg",
+      tooltip: { formatTooltip },
       actions: { export: true, source: false, compiled: false, editor: false },
       downloadFileName: box.parentElement.id,
     });

@@ -1,8 +1,8 @@
-// A search field in the contents, which lists the sections that hold all words, and a link at each
-// heading, whose address can be copied.
+// A search field in the contents, which lists the sections that hold all words and marks the words,
+// and a link at each heading, whose address can be copied.
 "use strict";
 (() => {
-  const SHOWN = 30;
+  const SHOWN = 30, MARKED = 2000;
   const contents = document.querySelector("#contents details");
   const headings = [...document.querySelectorAll("main :is(h1, h2, h3)[id]")];
 
@@ -29,6 +29,26 @@
     }
   }
 
+  // Marks the words where they stand, in browsers that can without changing the page.
+  function mark(words) {
+    if (!CSS.highlights) return;
+    const ranges = [];
+    const texts = document.createTreeWalker(document.getElementById("text"), NodeFilter.SHOW_TEXT);
+    while (words.length && ranges.length < MARKED && texts.nextNode()) {
+      const node = texts.currentNode, text = node.data.toLowerCase();
+      if (node.parentElement.closest("script, svg")) continue;
+      for (const word of words) {
+        for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
+          const range = new Range();
+          range.setStart(node, at);
+          range.setEnd(node, at + word.length);
+          ranges.push(range);
+        }
+      }
+    }
+    CSS.highlights.set("found", new Highlight(...ranges));
+  }
+
   const field = Object.assign(document.createElement("input"), {
     type: "search", placeholder: "Search in all sections",
   });
@@ -43,6 +63,7 @@
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
     found.hidden = !words.length;
     list.hidden = !found.hidden;
+    mark(words);
     if (found.hidden) return;
     if (!sections) read();
     const hits = sections.filter(({ text }) => words.every((word) => text.includes(word)));

@@ -419,6 +419,20 @@ local hyphens = {
   end,
 }
 
+-- Cells between which nothing is shown are one.
+local function merged(blocks)
+  local made = pandoc.Blocks({})
+  local function is_code(block) return block and block.t == "Div" and block.classes:includes("code") end
+  for _, block in ipairs(blocks) do
+    if is_code(block) and is_code(made[#made]) then
+      made[#made].content:extend(block.content)
+    else
+      made:insert(block)
+    end
+  end
+  return made
+end
+
 -- In HTML each appendix folds: what is under its heading goes into a `details` that has the heading
 -- as its summary.
 local function folded(blocks)
@@ -456,6 +470,7 @@ function Pandoc(doc)
   doc = doc:walk(tame)
   doc:walk(count)
   doc = doc:walk(resolve)
+  doc.blocks = merged(doc.blocks)
   doc = doc:walk(write)
   if FORMAT == "typst" then doc = doc:walk(hyphens) end
   if html then doc.blocks = folded(doc.blocks) end

@@ -191,14 +191,6 @@ def claims_toml(content: bytes) -> None:
             told(error)
 
 
-def differences_toml(content: bytes) -> None:
-    with planted(content, "differences.toml") as file:
-        try:
-            published.differences(file)
-        except UserError as error:
-            told(error)
-
-
 def client_toml(content: bytes) -> None:
     with planted(content, "client.toml") as file:
         try:
@@ -325,7 +317,6 @@ TARGETS = [
     Target("trial-text", of_texts((TRIAL / "trial.json").read_bytes()), trial_json, 10),
     *(Target(kind, settings(kind), settings_file(kind), 4) for kind in files.MODELS),
     Target("claims", of_texts(published.CLAIMS.read_bytes()), claims_toml, 100),
-    Target("differences", of_texts(published.DIFFERENCES.read_bytes()), differences_toml, 10),
     Target(
         "client", of_texts(*(p.read_bytes() for p in ROOT.glob("clients/*/client.toml"))),
         client_toml,

@@ -77,7 +77,9 @@ def _times(shares: pl.DataFrame, name: str) -> alt.LayerChart:
             x=x,
             y=alt.Y("share_percent:Q", scale=y, title="per 100 connections", axis=axis),
             y2=floor,
-            tooltip=["time_s", "share_percent"],
+            tooltip=theme.axes.tooltip(
+                shares, time_s="connection time (s)", share_percent="of 100"
+            ),
         )
     )
     dotted = alt.Chart(again).mark_rule(strokeDash=[1, 3], color=theme.PALETTE[1])
@@ -108,7 +110,7 @@ def outcomes(account: pl.DataFrame) -> alt.LayerChart:
         x=alt.X("start:Q", title="of 100 connections offered", scale=x_scale),
         x2="end:Q",
         color=alt.Color("outcome:N", scale=colours, title=None, legend=alt.Legend(columns=3)),
-        tooltip=["variant", "outcome", alt.Tooltip("share_percent:Q", format=".2f")],
+        tooltip=theme.axes.tooltip(stacked, variant=None, outcome=None, share_percent="of 100"),
     )
     on_dark = "datum.dark || datum.outcome == 'reset'"
     text = (

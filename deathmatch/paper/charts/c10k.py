@@ -3,15 +3,11 @@
 In: frames of `deathmatch.analysis.c10k`. Out: charts, and a table for `display.table`.
 """
 
-import math
-
 import altair as alt
 import polars as pl
-from great_tables import GT
 
-from deathmatch.analysis import phrases
 from deathmatch.analysis.c10k import ENVIRONMENT_TITLES, PUBLISHED_ENVIRONMENT, QUANTILES
-from deathmatch.paper import theme, titles
+from deathmatch.paper import theme
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
 
 
@@ -60,9 +56,9 @@ def _boxes(
     }
     order = rows["label"].to_list()
     y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, grid=True))
-    tip = [alt.Tooltip("label"), *(alt.Tooltip(f"{n}:Q", format=",.3~f") for n in QUANTILES)]
     edge = rows.with_columns(pl.col(name).fill_null(high).alias(name) for name in QUANTILES)
-    base = alt.Chart(edge).encode(y=y, tooltip=tip)
+    titles = {name: f"{100 * share:g}th percentile (ms)" for name, share in QUANTILES.items()}
+    base = alt.Chart(edge).encode(y=y, tooltip=theme.axes.tooltip(edge, label=None, **titles))
     dark, light = (
         alt.when("datum.limited").then(alt.value(grey)).otherwise(alt.value(colour))
         for grey, colour in (("#999999", theme.PALETTE[0]), ("#D5D5D5", theme.PALETTE[5]))
@@ -102,31 +98,3 @@ def connection_costs(costs: pl.DataFrame) -> alt.HConcatChart:
         )
     ]  # fmt: skip
     return alt.hconcat(*panels)
-
-
-def statistics_table(statistics: pl.DataFrame, begin: str) -> GT:
-    """Return `statistics_with_published` of one quantity in ms, the post's rows in italics.
-
-    `begin` is how the quantity's columns begin.
-    """
-    heads = {"mean": "Mean", "stddev": "σ", "p50": "Median", "p95": "95 %", "p99": "99 %",
-             "p999": "99.9 %"}  # fmt: skip
-    rows = []
-    for row in statistics.to_dicts():
-        mark = "{}" if row["ours"] else "*{}*"
-        cells = {"System": row["label"], "Where": row["where"] + (r"\*" if row["limited"] else "")}
-        cells |= {head: _ms(row[f"{begin}_{name}_us"]) for name, head in heads.items()}
-        cells["Timeouts"] = phrases.number(row["connection_timeouts"] or 0)
-        rows.append({head: mark.format(cell) for head, cell in cells.items()})
-    columns = ["System", "Where", *heads.values(), "Timeouts"]
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
-    return GT(titles.without_html(frame)).fmt_markdown(columns).cols_align("right", columns[2:])
-
-
-def _ms(value_us: float | None) -> str:
-    if value_us is None:
-        return "lost"
-    if math.isnan(value_us):
-        return "few"
-    value = value_us / 1e3
-    return phrases.number(value, 0 if value >= 1000 else 1 if value >= 10 else 2)

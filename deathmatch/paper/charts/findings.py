@@ -4,7 +4,7 @@ import altair as alt
 import polars as pl
 
 from deathmatch.analysis.findings import REFERENCE, Result, Shown
-from deathmatch.paper.theme import GREY, PALETTE
+from deathmatch.paper.theme import GREY, PALETTE, axes
 
 _COLUMNS, _WIDTH, _ROW = 3, 185, 42
 THEIRS = "posts"
@@ -68,7 +68,9 @@ def _panel(axis: str, frame: pl.DataFrame, place: int) -> alt.LayerChart:
                 axis=alt.Axis(tickCount=3, format="~s" if high >= 10_000 else ",~r")),
         yOffset=alt.YOffset("of:N", sort=datasets, scale=alt.Scale(rangeMin=16, rangeMax=_ROW - 6)),
         color=alt.Color("of:N", legend=None, scale=alt.Scale(domain=datasets, range=colours)),
-        tooltip=["what", "of", "value", "low", "high"],
+        tooltip=axes.tooltip(
+            frame, what="compared", of="dataset", value=axis, **axes.ends("low", "high")
+        ),
     )  # fmt: skip
     layers = [
         alt.Chart(labels).mark_text(align="left", baseline="top", dy=-_ROW / 2).encode(
@@ -84,7 +86,11 @@ def _panel(axis: str, frame: pl.DataFrame, place: int) -> alt.LayerChart:
         diamond = alt.Chart(theirs).mark_point(
             shape="diamond", filled=False, color=GREY, size=60, strokeWidth=1.5, yOffset=5
         )
-        layers.append(diamond.encode(y=y, x="value:Q", tooltip=["value"]))
+        layers.append(
+            diamond.encode(
+                y=y, x="value:Q", tooltip=axes.tooltip(theirs, what="compared", value="the post's")
+            )
+        )
     return alt.layer(*layers).properties(
         width=_WIDTH, height=_ROW * len(whats), title=alt.Title(f"{place}", offset=4)
     )

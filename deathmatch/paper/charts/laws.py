@@ -32,8 +32,9 @@ def little(products: pl.DataFrame) -> alt.LayerChart:
                 scale=alt.Scale(domain=order, range=theme.PALETTE[: len(order)]),
             ),
             shape=alt.Shape("where:N", sort=order, title=None, legend=None),
-            tooltip=["where", alt.Tooltip("counted:Q", format=",.0f"),
-                     alt.Tooltip("ratio:Q", format=".3f")],
+            tooltip=theme.axes.tooltip(
+                products, where="of", counted="under way", ratio="rate × mean time ÷ under way"
+            ),
         )
     )  # fmt: skip
     layers = [band.encode(y="low:Q", y2="high:Q"), exact.encode(y="one:Q"), dots]

@@ -34,7 +34,14 @@ def phases(bars: pl.DataFrame, order: list[str]) -> alt.ConcatChart:
                 y=alt.Y("mechanism:N", title=None, sort=order, scale=alt.Scale(domain=order)),
                 color=alt.Color("phase:N", scale=scale, legend=legend),
                 order="place:Q",
-                tooltip=["mechanism", "phase", "trials", "median", "low", "high"],
+                tooltip=theme.axes.tooltip(
+                    mine,
+                    mechanism=None,
+                    phase=None,
+                    trials="readings",
+                    median=CPU_PER_REPLY.heading,
+                    **theme.axes.ends("low", "high"),
+                ),
             )
         )
     return alt.concat(*panels, columns=2).resolve_scale(x="independent")

@@ -72,7 +72,6 @@ def _row(dataset: str, entry: Entry, compared: list[dict]) -> dict:
         "then": entry.then.verdict,
         "now": entry.now.verdict,
         "published": entry.published and verdict_words.short(entry.published),
-        "shown_at": claim_rows.shown_at(entry, dataset),
         **claim_rows.details(entry),
         "compared": compared,
     }

@@ -103,5 +103,5 @@ def _packages(server: Server) -> list[str]:
 
 def _measured(dataset: str, systems_of: pl.DataFrame, name: str) -> dict:
     row = systems_of.row(by_predicate=pl.col("server") == name, named=True)
-    shown = ("version", "conformance", "figures")
+    shown = ("version", "conformance")
     return {"dataset": dataset} | {key: row[key] or "" for key in shown}

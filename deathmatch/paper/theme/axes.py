@@ -86,13 +86,23 @@ def axis(scale: alt.Scale) -> alt.Axis:
     return alt.Axis(values=ticks, format=",~r")
 
 
-def tooltip(columns: list[str], note: str = "") -> list[alt.Tooltip]:
-    """Return what pointing at a mark shows: each column under its title, with a note."""
-    first, *rest = columns
-    suffix = f", {note}" if note else ""
-    return [alt.Tooltip(first, title=title(first))] + [
-        alt.Tooltip(c, title=title(c) + suffix) for c in rest
-    ]
+def tooltip(frame: pl.DataFrame, **titles: str | None) -> list[alt.Tooltip]:
+    """Return what pointing at a mark shows: columns of the frame, each under a title with its unit.
+
+    Without a title it is the column's own. Numbers have four digits; charts.js leaves nulls out.
+    """
+    tips = []
+    for column, heading in titles.items():
+        kind = frame.schema[column]
+        digits = {"format": ",.4~r" if kind.is_float() else ","} if kind.is_numeric() else {}
+        name = f"{column}:{'Q' if kind.is_numeric() else 'N'}"
+        tips.append(alt.Tooltip(name, title=heading or title(column), **digits))
+    return tips
+
+
+def ends(low: str | None, high: str | None) -> dict[str, str]:
+    """Return the titles of the columns that have an interval's ends, for `tooltip`."""
+    return {column: f"interval {end}" for column, end in ((low, "from"), (high, "to")) if column}
 
 
 def domain(

@@ -58,7 +58,9 @@ def lines(
         y=alt.Y(f"{y}:Q", title=y_title or axes.title(y), scale=y_scale, axis=axes.axis(y_scale)),
         color=colour,
         opacity=faded,
-        tooltip=axes.tooltip([series, x, *(c for c in (y, low, high) if c)]),
+        tooltip=axes.tooltip(
+            ours, **{series: None, x: x_title, y: y_title}, **axes.ends(low, high)
+        ),
     )
     layers = [
         base.mark_line(),
@@ -132,6 +134,7 @@ def multiples(
     legend = alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1)
     colour = alt.Color(f"{series}:N", scale=alt.Scale(domain=present, range=[
         PALETTE[order.index(name) % len(PALETTE)] for name in present]), legend=legend)  # fmt: skip
+    shown = {series: None, x: x_title, y: y_title} | axes.ends(low, high)
     charts = []
     for name in frame[panel].unique(maintain_order=True).to_list():
         mine = frame.filter(pl.col(panel) == name)
@@ -142,7 +145,7 @@ def multiples(
             x=alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickCount=4)),
             y=alt.Y(f"{y}:Q", title=y_title, scale=scale,
                     axis=axes.axis(scale) if log_y else alt.Axis(tickCount=4)),
-            color=colour, tooltip=axes.tooltip([series, x, y, low, high]),
+            color=colour, tooltip=axes.tooltip(mine, **shown),
         )  # fmt: skip
         layers = [base.mark_line(), base.mark_point(size=30)]
         if len(values[1]):
@@ -191,8 +194,10 @@ def dots(
         # Labels of a narrow panel would run into each other.
         ticks = shown if width >= 300 else shown[::2]
         axis = axis.axis(values=ticks, format=",~r")
-    columns = [category, x, *(c for c in (low, high, published, more, classes) if c)]
-    base = alt.Chart(frame).encode(x=axis, y=rows, tooltip=axes.tooltip(columns))
+    titles = {category: None, x: x_title} | axes.ends(low, high)
+    titles |= {published: "the post's"} if published else {}
+    titles |= {more: "at least"} if more else {}
+    base = alt.Chart(frame).encode(x=axis, y=rows, tooltip=axes.tooltip(frame, **titles))
     layers = [base.mark_point(size=70)]
     if low and high and frame[low].count():
         bar = base.mark_bar(height=2).encode(x=f"{low}:Q", x2=high)

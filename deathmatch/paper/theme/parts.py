@@ -25,7 +25,10 @@ def interval(frame: pl.DataFrame, x: str, low: str, high: str, series: str) -> a
 def published(frame: pl.DataFrame, x: str, y: str, series: str, label: str) -> alt.LayerChart:
     """Return a source's own values: hollow diamonds on dashed grey lines, one for each series."""
     base = alt.Chart(frame).encode(
-        x=f"{x}:Q", y=f"{y}:Q", tooltip=axes.tooltip([series, x, y], label), detail=f"{series}:N"
+        x=f"{x}:Q",
+        y=f"{y}:Q",
+        tooltip=axes.tooltip(frame, **{series: None, x: None, y: label}),
+        detail=f"{series}:N",
     )
     line = base.mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.5)
     marks = base.mark_point(filled=False, shape="diamond", color=GREY, size=55, strokeWidth=1.5)

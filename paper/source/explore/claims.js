@@ -34,9 +34,6 @@ function claimView(main, name) {
   }
   const [first] = found;
   main.append(made("h1", {}, first.says), facts([...first.facts.filter(([title]) => title !== "Claim"), ["Experiment", experimentOf(first.experiment)]]));
-  if (first.shown_at && DATA.paper === "deathmatch") {
-    main.append(made("p", {}, made("a", { href: `deathmatch.html#${encodeURIComponent(first.shown_at)}` }, "Where the paper shows it")));
-  }
   for (const claim of found) {
     const inDataset = SEVERAL ? `, in the dataset ${claim.decided_by}` : "";
     for (const verdict of claim.verdicts) {

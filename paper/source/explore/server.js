@@ -84,7 +84,6 @@ function serverView(main, name) {
     ["Language", server.language], ["Post", server.post],
     ["Release", [server.release, server.year, server.origin].filter(Boolean).join(", ")], ["Remark", server.remark],
     ["Version measured", ofEach(server, "version")],
-    ["Best figures", ofEach(server, "figures")],
     ["Instrument", server.instrument && "It measures the harness or a mechanism; no order and no count of servers has it."],
     ["Not run", server.not_run],
   ]));
