@@ -261,7 +261,7 @@ def _formatted(frame: pl.DataFrame, names: dict, decimals: dict) -> GT:
 
 
 def plain_table(raw: str) -> str:
-    """Return the bare `<table>` of great_tables' HTML: structure, alignment, links into the explorer."""
+    """Return the bare `<table>` of great_tables' HTML: no styling, links to the explorer alone."""
     element = re.search(r"<table.*?</table>", raw, re.S)
     if not element:
         raise UserError("the table has no rows to show")
