@@ -430,13 +430,12 @@ def test_quantiles_count_what_was_due_and_never_came():
 
 
 def answered(label: str, n: int, rate: int, reply: float, **more) -> dict:
-    errors = dict.fromkeys(dynamic.ERRORS, 0)
     return {
         "server": label.split(",")[0], "title": label.split(",")[0], "label": label, "n": n,
         RATE: rate, reply_rates.TOP: rate, REPLY: reply, "connections": 100, "schedulers": "one",
         "server_rss_bytes_max": 2_000_000, "connection_time_median_us": 1000 * n,
         "connection_time_avg_us": 3000, "response_time_avg_us": 500,
-    } | errors | more  # fmt: skip
+    } | more  # fmt: skip
 
 
 def test_a_variant_is_compared_with_the_first_of_its_server():

@@ -1,6 +1,6 @@
-"""Errors, times and variants of the experiment dynamic.
+"""Variants of the experiment dynamic, compared with others of the same server.
 
-In: points and times of the experiment. Out: frames for its tables.
+In: points of the experiment. Out: a frame for a table.
 """
 
 import polars as pl
@@ -8,17 +8,8 @@ import polars as pl
 from deathmatch.analysis import reply_rates, stats
 from deathmatch.analysis.by_trial import values
 from deathmatch.analysis.stats import NO_TRIAL
-from deathmatch.quantities.definitions import (
-    REPLY_RATE_OVERLOAD,
-)
+from deathmatch.quantities.definitions import REPLY_RATE_OVERLOAD
 from deathmatch.quantities.quantity import TOP
-
-ERRORS = {
-    "errors_client_timeout": "5 s timeout",
-    "errors_socket_timeout": "socket timeout",
-    "errors_connection_refused": "refused",
-    "errors_connection_reset": "reset",
-}
 
 
 def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:

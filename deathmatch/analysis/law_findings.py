@@ -13,7 +13,7 @@ import polars as pl
 
 from deathmatch.analysis import comparing, published, selecting
 from deathmatch.analysis.judging import Judgement
-from deathmatch.data import laws, steadiness, tables
+from deathmatch.data import laws, tables
 from deathmatch.data.laws.law import KEY, RATE, Evidence
 from deathmatch.errors import UserError
 from deathmatch.plan import files
@@ -77,11 +77,15 @@ def counts(judged: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Kept:
-    """How many points there are, how many are left out as a whole, how many without their times."""
+    """How many points there are, how many are left out as a whole, how many without their times.
+
+    `without_course`: of how many it is unknown whether they were steady.
+    """
 
     points: int
     left_out: int
     unsteady: int
+    without_course: int
 
 
 def kept(given: Mapping[str, Evidence]) -> Kept:
@@ -89,7 +93,8 @@ def kept(given: Mapping[str, Evidence]) -> Kept:
     points = [evidence.points for evidence in given.values()]
     broken = sum(len(frame) - len(laws.upheld(frame)) for frame in points)
     unsteady = sum(len(frame) - len(laws.steady(frame)) for frame in points)
-    return Kept(sum(map(len, points)), broken, unsteady)
+    unknown = sum(frame["course"].null_count() for frame in points)
+    return Kept(sum(map(len, points)), broken, unsteady, unknown)
 
 
 def under_way(given: Mapping[str, Evidence]) -> pl.DataFrame:
@@ -136,18 +141,15 @@ def _under_way(given: Evidence) -> pl.DataFrame:
 
 
 def off(products: pl.DataFrame) -> pl.DataFrame:
-    """Return how well `under_way` or `results` fit: how or title, n, off, median, low, high.
+    """Return how well `under_way` or `results` fit: how or title, n, off.
 
-    `off`: of how many the ratio is more than OFF from 1; low and high: the 5th and the 95th
-    percentile of the ratio.
+    `off`: of how many the ratio is more than OFF from 1.
     """
     by = "title" if "title" in products.columns else "how"
-    ratio = pl.col("ratio")
     return products.group_by(by, maintain_order=True).agg(
         n=pl.len().cast(pl.Int64),
-        off=((ratio - 1).abs() > OFF).sum().cast(pl.Int64),
-        median=ratio.median(), low=ratio.quantile(0.05), high=ratio.quantile(0.95),
-    )  # fmt: skip
+        off=((pl.col("ratio") - 1).abs() > OFF).sum().cast(pl.Int64),
+    )
 
 
 def sources() -> dict[str, dict]:
@@ -169,18 +171,6 @@ def results() -> pl.DataFrame:
             counted=pl.lit(float(about["connections"] * about["in_flight"])),
         ))  # fmt: skip
     return pl.concat(parts).with_columns(ratio=pl.col("product") / pl.col("counted"))
-
-
-def courses(given: Mapping[str, Evidence]) -> pl.DataFrame:
-    """Return for each experiment: experiment, points, plateau, drifting, staircase, untold."""
-    rows = []
-    for name, evidence in given.items():
-        words = evidence.points["course"].to_list()
-        kinds = (steadiness.PLATEAU, steadiness.DRIFTING, steadiness.STAIRCASE)
-        rows.append((name, len(words), *(words.count(kind) for kind in kinds), words.count(None)))
-    columns = ["experiment", "points", "plateau", "drifting", "staircase", "untold"]
-    schema = {name: pl.String if name == "experiment" else pl.Int64 for name in columns}
-    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 _SIDE = {"trials": pl.Int64, "median": pl.Float64, "verdict": pl.String}

@@ -1,6 +1,6 @@
 """What select, poll and epoll cost with idle connections, and where select ends.
 
-In: points, times and trials of the experiments readiness and select-crash. Out: costs by level of
+In: points and trials of the experiments readiness and select-crash. Out: costs by level of
 idle connections as intervals, tables of system calls and of deaths, ratios between mechanisms.
 """
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats, trial_tests
+from deathmatch.analysis import phrases, stats
 from deathmatch.analysis.by_trial import counted, shared_rounds, values
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import NO_TRIAL, Interval
@@ -84,16 +84,6 @@ def cost_levels(steady: pl.DataFrame) -> list[Level]:
     return levels
 
 
-def cost_ratio(steady: pl.DataFrame, title: str, idle: int, above: str, below: str) -> Interval:
-    """Return what a reply costs a runtime by one mechanism over what it costs by another.
-
-    Within rounds of `steady_points`, the geometric mean with Student's interval.
-    """
-    mine = steady.filter(pl.col(IDLE) == idle, title=title)
-    sides = (pl.col("readiness") == mechanism for mechanism in (above, below))
-    return trial_tests.mean_interval(stats.ratios(mine, *sides, "cpu_us"), trial_tests.ERROR)
-
-
 def at_level(levels: list[Level], title: str, mechanism: str, idle: int) -> Level:
     """Return one level of `cost_levels`; without trials if it was not measured."""
     none = Level(title, mechanism, idle)
@@ -164,12 +154,9 @@ def overload_ratio(crash: pl.DataFrame, title: str) -> Interval:
     """
     mine = crash.filter(pl.col("title") == title, pl.col("backlog") == CRASH_BACKLOG)
     rates = values(mine, REPLY_RATE_OVERLOAD, ["readiness"])
-    return _mechanism_ratio(rates, "select", REPLY_RATE_OVERLOAD.name)
-
-
-def _mechanism_ratio(trials: pl.DataFrame, against: str, column: str = REPLY) -> Interval:
     mechanism = pl.col("readiness")
-    return stats.ratio(trials, mechanism == "epoll", mechanism == against, column)
+    name = REPLY_RATE_OVERLOAD.name
+    return stats.ratio(rates, mechanism == "epoll", mechanism == "select", name)
 
 
 def system_calls(trials: pl.DataFrame) -> pl.DataFrame:

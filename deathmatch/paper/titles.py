@@ -40,13 +40,6 @@ def plain(text: str) -> str:
     return FIRST.sub(r"\1\\", SPECIAL.sub(r"\\\1", " ".join(text.split())))
 
 
-def prose(text: str) -> str:
-    """Return Markdown that shows a text as it is, but for what it has in backticks, as code."""
-    parts = re.split(r"(`[^`\n]+`)", " ".join(text.split()))
-    shown = (part if part.startswith("`") else SPECIAL.sub(r"\\\1", part) for part in parts)
-    return FIRST.sub(r"\1\\", "".join(shown))
-
-
 @cache
 def _pattern() -> re.Pattern | None:
     texts = set()

@@ -1,4 +1,4 @@
-"""Charts over the offered rate: curves of medians over trials, and the CPU time by mode."""
+"""Charts over the offered rate: curves of medians over trials."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """The charts and the long table on ten thousand WebSockets.
 
-In: frames of `deathmatch.analysis.c10k`. Out: charts, and a table for `display.table`.
+In: frames of `deathmatch.analysis.c10k`. Out: charts.
 """
 
 import altair as alt
