@@ -461,11 +461,11 @@ def test_a_server_that_cannot_be_measured(client, answer, message):
 def test_what_limits_the_client(client):
     with Server() as peer:
         fields = parse(report(client, peer.port, 100), 0.5)
-    calm = fields | {"client_cpu_total_percent": 50, "send_lag_p95_us": 100}
+    calm = fields | {"client_cpu_total_percent": 50, roundtrip.LEAST_LAG: 100}
     assert not GENERATOR.limited(calm, 100, 20)
     assert GENERATOR.limited(calm | {"client_cpu_total_percent": 99}, 100, 100)
-    assert GENERATOR.limited(calm | {"send_lag_p95_us": 5000}, 100, 100)
-    assert not GENERATOR.limited(calm | {"send_lag_p95_us": None}, 0, 100)
+    assert GENERATOR.limited(calm | {roundtrip.LEAST_LAG: 1100}, 100, 100)
+    assert not GENERATOR.limited(calm | {roundtrip.LEAST_LAG: None}, 0, 100)
     assert GENERATOR.limited(dict.fromkeys(roundtrip.COLUMNS), 100, None)
 
 
@@ -643,8 +643,21 @@ def test_every_client_of_several_has_its_part_of_the_connections(client):
 
 def test_a_client_without_descriptors_says_so_in_httperfs_columns(client):
     ours = registry.generator("roundtrip", "httperf")
-    calm = dict.fromkeys(ours.columns, 0) | {"send_lag_p95_us": 100}
+    calm = dict.fromkeys(ours.columns, 0) | {roundtrip.LEAST_LAG: 100}
     assert not ours.limited(calm, 100, 100)
     for error in httperf.OWN_ERRORS:
         assert ours.limited(calm | {error: 1}, 100, 100)
-    assert ours.limited(calm | {"send_lag_p95_us": 5000}, 100, 100)
+    # A step of 0.8 ms is the client's way, not its limit.
+    assert not ours.limited(calm | {roundtrip.LEAST_LAG: 1700}, 100, 100)
+    assert ours.limited(calm | {roundtrip.LEAST_LAG: 1900}, 100, 100)
+
+
+@pytest.mark.parametrize(
+    ("sends", "late", "limited"),
+    [(10, 3, False), (10, 4, True), (200, 18, False), (200, 19, True), (80_000, 4_100, False),
+     (80_000, 4_200, True)],
+)  # fmt: skip
+def test_a_client_is_late_where_more_than_one_send_in_twenty_surely_is(sends, late, limited):
+    lags = pl.DataFrame({"time_us": [100.0, 5000.0], "count": [sends - late, late]})
+    least = roundtrip._least_lag_us(lags)
+    assert (least > roundtrip.SEND_LAG_LIMIT_US) is limited

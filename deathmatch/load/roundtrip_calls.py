@@ -28,6 +28,7 @@ class RoundtripCalls(roundtrip.Roundtrip):
     unknown_of_several = httperf.GENERATOR.unknown_of_several
     few = httperf.GENERATOR.few
     shares_host = True
+    step_us = round(GATHER_S * 1e6)
 
     def command(
         self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float,
@@ -73,7 +74,7 @@ class RoundtripCalls(roundtrip.Roundtrip):
         times = _times(report, whole["test_duration_us"])
         fields = (
             dict.fromkeys(COLUMNS)
-            | {name: whole[name] for name in COLUMNS if name in whole}
+            | {name: whole[name] for name in (*COLUMNS, roundtrip.LEAST_LAG) if name in whole}
             | _connections(whole, times)
             | _replies(whole, times, report)
             | _traffic(whole)
