@@ -107,10 +107,10 @@ class RoundtripCalls(roundtrip.Roundtrip):
         calls = spec["load"]["requests_per_connection"]
         return calls * fields["connections"] / spec["duration_s"]
 
-    def own_delay(self, fields: Fields, limit_us: int) -> bool:
+    def own_delay(self, fields: Fields, limit_us: int, lag: str = "send_lag_p95_us") -> bool:
         """Return whether it had no CPU left, opened later, or ran out of descriptors or ports."""
         starved = sum(fields[error] or 0 for error in httperf.OWN_ERRORS)
-        return starved > 0 or super().own_delay(fields, limit_us)
+        return starved > 0 or super().own_delay(fields, limit_us, lag)
 
 
 GENERATOR = RoundtripCalls()
