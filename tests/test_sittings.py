@@ -8,6 +8,7 @@ import tarfile
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from conftest import Tree
@@ -144,21 +145,25 @@ def tables_of(
 ) -> dict[str, pl.DataFrame]:
     """Return points and trials of the null server and of another, a round for each cost.
 
-    At 1000 requests a second a reply costs the null server that, at 100 what is no matter; `other`
-    points of the other server show other load.
+    At 100 requests a second a reply costs half or twice as much, by chance; `other` points of the
+    other server show other load.
     """
+    chance = np.random.default_rng(1)
     rounds = range(first, first + len(costs_us))
     points = [
         {
-            "server": server, "variant": "default", "n": n, RATE: rate, "replies": 1000,
-            "server_cpu_ns": round(1e6 * cost) if (server, rate) == ("null", 1000) else 7**n,
+            "server": server, "variant": "default", "n": n, RATE: rate,
+            "replies": replies,
+            "server_cpu_ns": round(
+                1e3 * replies * cost * (chance.choice([0.5, 2]) if rate == 100 else 1)
+            ),
             "limit": "other load" if server == "yucan" and n - first < other else "none",
             "client_limited": False, "server_wait_ratio": 0.0,
             **{f"cpu_{mode}_us": 1_000_000 for mode in MODES}, "cpu_steal_us": stolen_us,
         }
         for n, cost in zip(rounds, costs_us)
         for server in ("null", "yucan")
-        for rate in (100, 1000)
+        for rate, replies in ((100, 1000), (1000, 10_000), (0, 50_000))
     ]  # fmt: skip
     trials = [
         {
@@ -196,6 +201,29 @@ def test_a_planted_disturbance_is_refused_and_a_sound_sitting_is_not(planted, sa
     assert refusal.why(found, None) == ""
 
 
+@pytest.mark.parametrize(("drift", "refused"), [(1, 0), (1.1, 0), (1.3, 100), (0.7, 100)])
+def test_a_machine_that_changes_is_seen_through_the_noise_of_single_trials(drift, refused):
+    """As in readiness: three trials, by 4 % apart in closed loop and by 35 % at a low rate."""
+    seen = 0
+    for seed in range(100):
+        chance = np.random.default_rng(seed)
+        rows = [
+            {
+                "server": f"server-{number}", "variant": "default", "n": n, RATE: rate,
+                "replies": 1, "limit": "none", "client_limited": False, "server_wait_ratio": 0.0,
+                "server_cpu_ns": 1e6 * drift ** ((n - 1) / 2) * np.exp(chance.normal(0, spread)),
+                **{f"cpu_{mode}_us": 1 for mode in MODES}, "cpu_steal_us": 0,
+            }
+            for n in (1, 2, 3)
+            for number in range(20)
+            for rate, spread in ((0, 0.04), (200, 0.35))
+        ]  # fmt: skip
+        seen += bool(
+            refusal.why(refusal.numbers("readiness", {"points": pl.DataFrame(rows)}), BOUNDS)
+        )
+    assert seen == refused
+
+
 @pytest.mark.parametrize(("now", "drift"), [([22], 0.1), ([30], 0.5), ([20, 25], 0.25)])
 def test_a_sitting_of_one_round_is_compared_with_those_before(now, drift):
     found = refusal.numbers("backlog", tables_of(now, first=5), tables_of([19, 20, 26]))
@@ -212,7 +240,7 @@ def test_what_no_column_tells_is_no_reason():
 
 
 def test_the_drift_over_sittings(monkeypatch):
-    """Each server at one rate, against the first sitting that was measured."""
+    """Each server at one load, against the first sitting that was measured."""
     early, late = tables_of([20, 20, 22]), tables_of([30, 31], first=4)
     both = {name: pl.concat([late[name], early[name]]) for name in early}
     monkeypatch.setattr(refusal.files, "dataset", lambda name: planned(sittings=[FIRST, SECOND]))
@@ -220,7 +248,7 @@ def test_the_drift_over_sittings(monkeypatch):
     monkeypatch.setattr(refusal.tables, "read", lambda dataset, name, table: both[table])
     rows = refusal.drift("mine", ["yucan"]).filter(server="null").to_dicts()
     shown = [(row["sitting"], row[RATE], row["trials"], row["ratio"]) for row in rows]
-    assert shown == [("first", 1000, 3, 1.0), ("second", 1000, 2, pytest.approx(30.5 / 20))]
+    assert shown == [("first", 0, 3, 1.0), ("second", 0, 2, pytest.approx(30.5 / 20))]
 
 
 def test_a_trial_of_no_kept_sitting_is_rejected(monkeypatch):

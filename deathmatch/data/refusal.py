@@ -1,7 +1,7 @@
 """Whether to refuse a sitting, by numbers of its tables, and how the machine drifts over sittings.
 
-The null server does the same work each time: where its CPU time for each reply changes, the machine
-has changed. In: the tables of an experiment's trials. Out: numbers, and reasons in words.
+Each server does the same work each time: where the CPU time for a reply changes for most, the
+machine has changed. In: the tables of an experiment's trials. Out: numbers, and reasons in words.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,7 +20,7 @@ COST = CPU_PER_REPLY.name
 SAID = {
     "other_load": "other load limits {:.1%} of its points",
     "stolen": "the hypervisor took {:.1%} of the CPU time",
-    "null_drift": "the null server's CPU time for each reply changed by {:.1%}",
+    "null_drift": "the servers' CPU time for each reply changed by {:.1%}",
 }
 _PLACE = ["server", "variant", RATE]
 DRIFT = {
@@ -36,7 +36,7 @@ def numbers(
 ) -> dict[str, float | None]:  # fmt: skip
     """Return the numbers that `plan.dataset.Refusal` bounds, of a sitting's `points` and `trials`.
 
-    `before` has those of the null server in the sittings before, on the same kind of CPU. A number
+    `before` has those of the sittings before, on the same kind of CPU. A number
     is None where the tables have nothing to tell it from.
     """
     points = frames["points"]
@@ -50,7 +50,8 @@ def numbers(
         stolen=pl.col("cpu_steal_us").sum()
         / pl.sum_horizontal(f"cpu_{mode}_us" for mode in MODES).sum(),
     ).row(0, named=True)
-    return found | {"null_drift": _null_drift(experiment, frames, before)}
+    earlier = before["points"] if before else None
+    return found | {"null_drift": _drift(experiment, points, earlier)}
 
 
 def why(found: Mapping[str, float | None], asked: Refusal | None) -> str:
@@ -62,23 +63,35 @@ def why(found: Mapping[str, float | None], asked: Refusal | None) -> str:
     )
 
 
-def _null_drift(
-    experiment: str, frames: Mapping[str, pl.DataFrame], before: Mapping[str, pl.DataFrame] | None
-) -> float | None:
-    """Return by which share the null server's cost changed, as `plan.dataset.Refusal` says."""
-    own = costs(experiment, frames["points"], frames["trials"], limits.CEILINGS)
-    if before and own["n"].n_unique() == 1:
-        both = [
-            pl.concat([before[name], frames[name]], how="diagonal_relaxed")
-            for name in ("points", "trials")
-        ]
-        known = costs(experiment, *both, limits.CEILINGS)
-        now = pl.col("n") == own["n"][0]
-        first, last = known.filter(~now)[COST], known.filter(now)[COST]
+def _drift(
+    experiment: str, points: pl.DataFrame, before: pl.DataFrame | None
+) -> float | None:  # fmt: skip
+    """Return by which share a reply's cost changed, as `plan.dataset.Refusal` says.
+
+    The median over all servers, variants and loads: of one, on a CPU that is all but idle, a trial
+    has half as much again or less by chance.
+    """
+    own = _priced(experiment, points)
+    rounds = own["n"].unique().sort()
+    if before is not None and len(rounds) == 1:
+        first, last = _priced(experiment, before), own
     else:
-        third = max(1, len(own) // 3)
-        first, last = own[COST].head(third), own[COST].tail(third if len(own) > 1 else 0)
-    return abs(last.median() / first.median() - 1) if len(first) and len(last) else None
+        third = max(1, len(rounds) // 3)
+        first, last = (
+            own.filter(pl.col("n").is_in(some.implode()))
+            for some in (rounds.head(third), rounds.tail(third if len(rounds) > 1 else 0))
+        )
+    sides = [side.group_by(_PLACE).agg(pl.col(COST).median()) for side in (last, first)]
+    ratio = sides[0].join(sides[1], on=_PLACE).select(pl.col(COST) / pl.col(f"{COST}_right"))
+    return abs(ratio[COST].median() - 1) if len(ratio) else None
+
+
+def _priced(experiment: str, points: pl.DataFrame) -> pl.DataFrame:
+    """Return the points with COST that neither client nor testbed limits."""
+    priced = of_experiment(points, experiment).with_columns(
+        CPU_PER_REPLY.of_trial.of_point().alias(COST), limited=limits.by_harness(points)
+    )
+    return priced.filter(~pl.col("limited")).drop_nulls(COST)
 
 
 def costs(
@@ -87,16 +100,13 @@ def costs(
     """Return the CPU time for each reply of trials of these servers, in the order of their time.
 
     TRIAL, the rate, `started_at`, `cpu` and COST in microseconds: of each server the variant and
-    the rate that most trials have without a limit of client or testbed, of these the highest rate.
+    the rate (0: closed loop) of most trials, of these the one with the most replies.
     """
-    priced = of_experiment(points, experiment).with_columns(
-        CPU_PER_REPLY.of_trial.of_point().alias(COST), limited=limits.by_harness(points)
-    )
-    known = priced.filter(pl.col(RATE) > 0, pl.col("server").is_in(servers)).drop_nulls(COST)
+    known = _priced(experiment, points).filter(pl.col("server").is_in(servers))
     most = (
         known.group_by(_PLACE, maintain_order=True)
-        .agg(sound=(~pl.col("limited")).sum(), trials=pl.len())
-        .sort("sound", "trials", RATE, descending=True, maintain_order=True)
+        .agg(pl.len(), pl.col(CPU_PER_REPLY.of_trial.over).median())
+        .sort(pl.exclude(_PLACE), descending=True, maintain_order=True)
         .unique("server", keep="first", maintain_order=True)
     )
     chosen = known.join(most, on=_PLACE, how="semi", maintain_order="left")

@@ -226,9 +226,10 @@ class Refusal(Spec):
     )
     null_drift: Share = Field(
         None,
-        description="By which share the null server's CPU time for each reply differs between the "
-        "first and the last third of its trials, at the rate that most of them have; in a sitting "
-        "of one round, from the sittings of the experiment before it on the same kind of CPU.",
+        description="By which share the CPU time for each reply differs between the first and the "
+        "last third of the rounds, as the median over all servers and loads, the null server's "
+        "among them; in a sitting of one round, from the sittings of the experiment before it on "
+        "the same kind of CPU.",
     )
 
 

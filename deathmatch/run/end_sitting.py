@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deathmatch.data import archive, limits, records, refusal, sittings, tidy
+from deathmatch.data import archive, records, refusal, sittings, tidy
 from deathmatch.data.inventory import Inventory
 from deathmatch.data.sittings import Attempt
 from deathmatch.errors import UserError, as_typed
@@ -116,11 +116,8 @@ def _accepted(dataset: str, experiment: str) -> tuple[str, ...]:
 
 
 def _before(dataset: str, name: str, one: Mapping[str, Any]) -> list[Path]:
-    """Return the null server's records in the other accepted sittings on the CPU of a record."""
+    """Return the records of the other accepted sittings on the CPU of a record."""
     others = tuple(kept for kept in _accepted(dataset, one["experiment"]) if kept != name)
     held = Inventory(dataset, Choice(sittings=others)).measured if others else {}
-    return [
-        file for trial, file in held.items()
-        if trial.server.name in limits.CEILINGS
-        and records.read(file)["machine"]["cpu"] == one["machine"]["cpu"]
-    ]  # fmt: skip
+    cpu = one["machine"]["cpu"]
+    return [file for file in held.values() if records.read(file)["machine"]["cpu"] == cpu]
