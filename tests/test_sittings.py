@@ -341,7 +341,7 @@ def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
     assert re.search(r"first +backlog +1-2 +2 +0\.\d +\S+ +not measured", said)
     assert re.search(r"second +backlog +3 +1 ", said) and "0 of 2 trials" in said
     said = tree.snakemake(**chosen).failed().text
-    assert "first is refused: the null server's CPU time for each reply changed by" in said
+    assert "first is refused: the servers' CPU time for each reply changed by" in said
     assert "sitting=first repeats first" in said
     assert kept(tree) == [("first", 1, True)] and records(tree) == 0
     with tarfile.open(tree.path / NESTED / "refused" / "first-1.tar.xz") as aside:
@@ -349,7 +349,7 @@ def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
         record = json.loads(aside.extractfile(names[0]).read())
     assert len(names) == 2 and record["dataset"] == "tiny"
     said = tree.snakemake("-n", dataset="next/tiny").succeeded().text
-    assert "refused: the null server's" in said and "0 of 3 trials" in said
+    assert "refused: the servers' CPU time" in said and "0 of 3 trials" in said
 
     tree.replace(plan, "null_drift = 0\n", "stolen = 1.0\n")
     said = tree.snakemake(**chosen).succeeded().text

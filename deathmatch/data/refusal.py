@@ -36,8 +36,8 @@ def numbers(
 ) -> dict[str, float | None]:  # fmt: skip
     """Return the numbers that `plan.dataset.Refusal` bounds, of a sitting's `points` and `trials`.
 
-    `before` has those of the sittings before, on the same kind of CPU. A number
-    is None where the tables have nothing to tell it from.
+    `before` has those of the sittings before, on the same kind of CPU. A number is None where the
+    tables have nothing to tell it from.
     """
     points = frames["points"]
     if "limit" not in points.columns or not len(points):
@@ -81,7 +81,10 @@ def _drift(
             own.filter(pl.col("n").is_in(some.implode()))
             for some in (rounds.head(third), rounds.tail(third if len(rounds) > 1 else 0))
         )
-    sides = [side.group_by(_PLACE).agg(pl.col(COST).median()) for side in (last, first)]
+    sides = [
+        side.group_by(_PLACE, maintain_order=True).agg(pl.col(COST).median())
+        for side in (last, first)
+    ]
     ratio = sides[0].join(sides[1], on=_PLACE).select(pl.col(COST) / pl.col(f"{COST}_right"))
     return abs(ratio[COST].median() - 1) if len(ratio) else None
 
