@@ -195,7 +195,7 @@ def tables_of(
     ],
 )
 def test_a_planted_disturbance_is_refused_and_a_sound_sitting_is_not(planted, said):
-    found = refusal.numbers("backlog", planted)
+    found = refusal.numbers("backlog", planted["points"])
     why = refusal.why(found, BOUNDS)
     assert (said in why and ";" not in why) if said else why == ""
     assert refusal.why(found, None) == ""
@@ -218,25 +218,22 @@ def test_a_machine_that_changes_is_seen_through_the_noise_of_single_trials(drift
             for number in range(20)
             for rate, spread in ((0, 0.04), (200, 0.35))
         ]  # fmt: skip
-        seen += bool(
-            refusal.why(refusal.numbers("readiness", {"points": pl.DataFrame(rows)}), BOUNDS)
-        )
+        seen += bool(refusal.why(refusal.numbers("readiness", pl.DataFrame(rows)), BOUNDS))
     assert seen == refused
 
 
 @pytest.mark.parametrize(("now", "drift"), [([22], 0.1), ([30], 0.5), ([20, 25], 0.25)])
 def test_a_sitting_of_one_round_is_compared_with_those_before(now, drift):
-    found = refusal.numbers("backlog", tables_of(now, first=5), tables_of([19, 20, 26]))
+    sides = (tables_of(now, first=5), tables_of([19, 20, 26]))
+    found = refusal.numbers("backlog", *(side["points"] for side in sides))
     assert found["null_drift"] == pytest.approx(drift)
 
 
 def test_what_no_column_tells_is_no_reason():
     points = tables_of([20, 40])["points"].with_columns(server_wait_ratio=pl.lit(None, pl.Float64))
-    assert (
-        refusal.numbers("backlog", tables_of([20, 40]) | {"points": points})["other_load"] is None
-    )
+    assert refusal.numbers("backlog", points)["other_load"] is None
     store = pl.DataFrame({"server": ["null"], "messages": [1000]})
-    assert {*refusal.numbers("storage", {"points": store}).values()} == {None}
+    assert {*refusal.numbers("storage", store).values()} == {None}
 
 
 def test_the_drift_over_sittings(monkeypatch):

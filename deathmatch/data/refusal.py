@@ -31,15 +31,13 @@ DRIFT = {
 
 
 def numbers(
-    experiment: str, frames: Mapping[str, pl.DataFrame],
-    before: Mapping[str, pl.DataFrame] | None = None,
-) -> dict[str, float | None]:  # fmt: skip
-    """Return the numbers that `plan.dataset.Refusal` bounds, of a sitting's `points` and `trials`.
+    experiment: str, points: pl.DataFrame, before: pl.DataFrame | None = None
+) -> dict[str, float | None]:
+    """Return the numbers that `plan.dataset.Refusal` bounds, of a sitting's points.
 
     `before` has those of the sittings before, on the same kind of CPU. A number is None where the
-    tables have nothing to tell it from.
+    points have nothing to tell it from.
     """
-    points = frames["points"]
     if "limit" not in points.columns or not len(points):
         return dict.fromkeys(SAID)
     found = points.select(
@@ -50,8 +48,7 @@ def numbers(
         stolen=pl.col("cpu_steal_us").sum()
         / pl.sum_horizontal(f"cpu_{mode}_us" for mode in MODES).sum(),
     ).row(0, named=True)
-    earlier = before["points"] if before else None
-    return found | {"null_drift": _drift(experiment, points, earlier)}
+    return found | {"null_drift": _drift(experiment, points, before)}
 
 
 def why(found: Mapping[str, float | None], asked: Refusal | None) -> str:
@@ -63,9 +60,7 @@ def why(found: Mapping[str, float | None], asked: Refusal | None) -> str:
     )
 
 
-def _drift(
-    experiment: str, points: pl.DataFrame, before: pl.DataFrame | None
-) -> float | None:  # fmt: skip
+def _drift(experiment: str, points: pl.DataFrame, before: pl.DataFrame | None) -> float | None:
     """Return by which share a reply's cost changed, as `plan.dataset.Refusal` says.
 
     The median over all servers, variants and loads: of one, on a CPU that is all but idle, a trial
@@ -90,11 +85,12 @@ def _drift(
 
 
 def _priced(experiment: str, points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points with COST that neither client nor testbed limits."""
-    priced = of_experiment(points, experiment).with_columns(
-        CPU_PER_REPLY.of_trial.of_point().alias(COST), limited=limits.by_harness(points)
-    )
-    return priced.filter(~pl.col("limited")).drop_nulls(COST)
+    """Return the points with COST; also those that show the client, whose servers did their work.
+
+    Without them a sitting on a busy machine would have no drift to be refused for.
+    """
+    cost = CPU_PER_REPLY.of_trial.of_point().alias(COST)
+    return of_experiment(points, experiment).with_columns(cost).drop_nulls(COST)
 
 
 def costs(
@@ -103,12 +99,14 @@ def costs(
     """Return the CPU time for each reply of trials of these servers, in the order of their time.
 
     TRIAL, the rate, `started_at`, `cpu` and COST in microseconds: of each server the variant and
-    the rate (0: closed loop) of most trials, of these the one with the most replies.
+    the rate (0: closed loop) that most trials have without a limit of client or testbed, of these
+    the one with the most replies.
     """
-    known = _priced(experiment, points).filter(pl.col("server").is_in(servers))
+    marked = points.with_columns(sound=~limits.by_harness(points))
+    known = _priced(experiment, marked).filter(pl.col("server").is_in(servers))
     most = (
         known.group_by(_PLACE, maintain_order=True)
-        .agg(pl.len(), pl.col(CPU_PER_REPLY.of_trial.over).median())
+        .agg(pl.col("sound").sum(), pl.len(), pl.col(CPU_PER_REPLY.of_trial.over).median())
         .sort(pl.exclude(_PLACE), descending=True, maintain_order=True)
         .unique("server", keep="first", maintain_order=True)
     )

@@ -87,8 +87,8 @@ def _attempt(
     experiment = read[0]["experiment"]
     earlier = _before(dataset, name, read[0])
     numbers = refusal.numbers(
-        experiment, tidy.frames(experiment, measured),
-        tidy.frames(experiment, earlier) if earlier else None,
+        experiment, tidy.frames(experiment, measured)["points"],
+        tidy.frames(experiment, earlier)["points"] if earlier else None,
     )  # fmt: skip
     took_us = [record.get("wall_us") or 0 for record in read]
     ends = [
