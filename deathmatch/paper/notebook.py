@@ -154,7 +154,12 @@ def _private_jupyter(scratch: Path, figures: Path) -> dict[str, str]:
     file = scratch / "jupyter" / "kernels" / "python3" / "kernel.json"
     file.parent.mkdir(parents=True)
     # The package first, which spares each kernel a second; see deathmatch/__init__.py.
-    start = "import deathmatch; from ipykernel import kernelapp; kernelapp.launch_new_instance()"
+    # While a kernel ends, its sockets may close before its last message: its end is reported here.
+    start = (
+        "import logging, deathmatch; from ipykernel import kernelapp; "
+        "logging.getLogger('tornado.general').setLevel('CRITICAL'); "
+        "kernelapp.launch_new_instance()"
+    )
     argv = [sys.executable, "-c", start, "-f", "{connection_file}"]
     argv.append("--log-level=CRITICAL")
     file.write_text(json.dumps({"argv": argv} | KERNEL))
