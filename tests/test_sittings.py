@@ -224,8 +224,10 @@ def test_a_machine_that_changes_is_seen_through_the_noise_of_single_trials(drift
 
 @pytest.mark.parametrize(("now", "drift"), [([22], 0.1), ([30], 0.5), ([20, 25], 0.25)])
 def test_a_sitting_of_one_round_is_compared_with_those_before(now, drift):
-    sides = (tables_of(now, first=5), tables_of([19, 20, 26]))
-    found = refusal.numbers("backlog", *(side["points"] for side in sides))
+    own, before = (
+        tables["points"] for tables in (tables_of(now, first=5), tables_of([19, 20, 26]))
+    )
+    found = refusal.numbers("backlog", own, lambda: before)
     assert found["null_drift"] == pytest.approx(drift)
 
 

@@ -4,7 +4,7 @@ Each server does the same work each time: where the CPU time for a reply changes
 machine has changed. In: the tables of an experiment's trials. Out: numbers, and reasons in words.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import polars as pl
 
@@ -22,6 +22,8 @@ SAID = {
     "stolen": "the hypervisor took {:.1%} of the CPU time",
     "null_drift": "the servers' CPU time for each reply changed by {:.1%}",
 }
+# The points of the sittings before, if there were any: to make them takes minutes.
+Earlier = Callable[[], pl.DataFrame | None]
 _PLACE = ["server", "variant", RATE]
 DRIFT = {
     "experiment": pl.String, "server": pl.String, RATE: pl.Int64, "sitting": pl.String,
@@ -31,12 +33,12 @@ DRIFT = {
 
 
 def numbers(
-    experiment: str, points: pl.DataFrame, before: pl.DataFrame | None = None
+    experiment: str, points: pl.DataFrame, before: Earlier = lambda: None
 ) -> dict[str, float | None]:
     """Return the numbers that `plan.dataset.Refusal` bounds, of a sitting's points.
 
-    `before` has those of the sittings before, on the same kind of CPU. A number is None where the
-    points have nothing to tell it from.
+    `before` returns those of the sittings before, on the same kind of CPU, or None; it is called
+    for a sitting of one round. A number is None where the points have nothing to tell it from.
     """
     if "limit" not in points.columns or not len(points):
         return dict.fromkeys(SAID)
@@ -60,7 +62,7 @@ def why(found: Mapping[str, float | None], asked: Refusal | None) -> str:
     )
 
 
-def _drift(experiment: str, points: pl.DataFrame, before: pl.DataFrame | None) -> float | None:
+def _drift(experiment: str, points: pl.DataFrame, before: Earlier) -> float | None:
     """Return by which share a reply's cost changed, as `plan.dataset.Refusal` says.
 
     The median over all servers, variants and loads: of one, on a CPU that is all but idle, a trial
@@ -68,13 +70,16 @@ def _drift(experiment: str, points: pl.DataFrame, before: pl.DataFrame | None) -
     """
     own = _priced(experiment, points)
     rounds = own["n"].unique().sort()
-    if before is not None and len(rounds) == 1:
-        first, last = _priced(experiment, before), own
+    if len(rounds) == 1:
+        earlier = before()
+        if earlier is None:
+            return None
+        first, last = _priced(experiment, earlier), own
     else:
         third = max(1, len(rounds) // 3)
         first, last = (
             own.filter(pl.col("n").is_in(some.implode()))
-            for some in (rounds.head(third), rounds.tail(third if len(rounds) > 1 else 0))
+            for some in (rounds.head(third), rounds.tail(third))
         )
     sides = [
         side.group_by(_PLACE, maintain_order=True).agg(pl.col(COST).median())

@@ -154,7 +154,8 @@ def _private_jupyter(scratch: Path, figures: Path) -> dict[str, str]:
     file = scratch / "jupyter" / "kernels" / "python3" / "kernel.json"
     file.parent.mkdir(parents=True)
     # The package first, which spares each kernel a second; see deathmatch/__init__.py.
-    # While a kernel ends, its sockets may close before its last message: its end is reported here.
+    # A kernel that ends may close its sockets before its last message. Tornado logs that with a
+    # traceback; `run` reports what matters of the end.
     start = (
         "import logging, deathmatch; from ipykernel import kernelapp; "
         "logging.getLogger('tornado.general').setLevel('CRITICAL'); "

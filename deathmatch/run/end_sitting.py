@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from deathmatch.data import archive, records, refusal, sittings, tidy
 from deathmatch.data.inventory import Inventory
 from deathmatch.data.sittings import Attempt
@@ -85,11 +87,8 @@ def _attempt(
     """Return the attempt at a sitting of these records; `before` is the one before it."""
     read = list(map(records.read, measured))
     experiment = read[0]["experiment"]
-    earlier = _before(dataset, name, read[0])
-    numbers = refusal.numbers(
-        experiment, tidy.frames(experiment, measured)["points"],
-        tidy.frames(experiment, earlier)["points"] if earlier else None,
-    )  # fmt: skip
+    points = tidy.frames(experiment, measured)["points"]
+    numbers = refusal.numbers(experiment, points, lambda: _before(dataset, name, read[0]))
     took_us = [record.get("wall_us") or 0 for record in read]
     ends = [
         dt.datetime.strptime(record["started_at"], UTC) + dt.timedelta(microseconds=us)
@@ -115,9 +114,10 @@ def _accepted(dataset: str, experiment: str) -> tuple[str, ...]:
     return tuple(one.name for one in every if one.experiment == experiment and one.name in kept)
 
 
-def _before(dataset: str, name: str, one: Mapping[str, Any]) -> list[Path]:
-    """Return the records of the other accepted sittings on the CPU of a record."""
-    others = tuple(kept for kept in _accepted(dataset, one["experiment"]) if kept != name)
+def _before(dataset: str, name: str, one: Mapping[str, Any]) -> pl.DataFrame | None:
+    """Return the points of the other accepted sittings on the CPU of a record; None of none."""
+    experiment, cpu = one["experiment"], one["machine"]["cpu"]
+    others = tuple(kept for kept in _accepted(dataset, experiment) if kept != name)
     held = Inventory(dataset, Choice(sittings=others)).measured if others else {}
-    cpu = one["machine"]["cpu"]
-    return [file for file in held.values() if records.read(file)["machine"]["cpu"] == cpu]
+    same = [file for file in held.values() if records.read(file)["machine"]["cpu"] == cpu]
+    return tidy.frames(experiment, same)["points"] if same else None
