@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 import hypothesis
+import polars as pl
 import psutil
 import pytest
 from side_by_side import (  # noqa: F401
@@ -31,7 +32,8 @@ from side_by_side import (  # noqa: F401
 )
 
 from deathmatch.agent.keeper import Settings
-from deathmatch.data import sittings, table_files
+from deathmatch.data import sittings, table_files, tables
+from deathmatch.errors import UserError
 from deathmatch.hosts import opening
 from deathmatch.plan import files
 
@@ -105,6 +107,23 @@ def read_tables_anew() -> None:
 
     selecting._clear_tables()
     by_trial._summary.cache_clear()
+
+
+@contextlib.contextmanager
+def instead(given: dict[tuple[str, str, str], pl.DataFrame]) -> Iterator[None]:
+    """Decide on these tables, by (dataset, experiment, table); their datasets have no other."""
+    of_datasets, read = {dataset for dataset, _, _ in given}, tables.read
+
+    def planted(*key: str) -> pl.DataFrame:
+        if key[0] in of_datasets and key not in given:
+            raise UserError("the table is not planted", "/".join(key))
+        return given[key] if key in given else read(*key)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "read", planted)
+        read_tables_anew()
+        yield
+    read_tables_anew()
 
 
 def project_files() -> list[Path]:

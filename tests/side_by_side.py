@@ -39,7 +39,7 @@ QUICK = [
     "test_analysis.py", "test_checks.py", "test_claim_rows.py", "test_damaged.py", "test_diag.py",
     "test_findings.py", "test_good_answers.py", "test_histogram.py", "test_laws.py",
     "test_limits.py", "test_paired.py", "test_plateaus.py", "test_planted_ledgers.py",
-    "test_prose.py", "test_quantities.py", "test_queue_model.py", "test_rounds.py",
+    "test_prose.py", "test_quantities.py", "test_rounds.py",
     "test_stats.py", "test_steadiness.py", "test_style.py", "test_tally.py",
     "test_varied_values.py", "test_views.py",
 ]  # fmt: skip

@@ -17,7 +17,6 @@ from deathmatch.analysis import (
     listen_backlog,
     phrases,
     provenance,
-    queue_model,
     readiness,
     reply_rates,
     static_files,
@@ -64,12 +63,11 @@ def test_levels_that_are_not_named_are_the_defaults():
     assert accept_queue.at_levels(frame, TOP, accept=None)["n"].to_list() == [1, 4]
 
 
-def test_capacity_and_service_time():
+def test_the_capacity_is_that_of_all_trials_together():
     slow = accepted(2, server_cpu_ns=400_000_000)
     slower = accepted(3, server_cpu_ns=900_000_000)
     frame = pl.DataFrame([accepted(1), slow, slower])
     assert accept_queue.capacity_rps(frame) == 3000 / 1.5
-    assert accept_queue.service_s(frame) == pytest.approx(0.0004), "the median, not the mean"
     assert accept_queue.capacity_rps(frame.clear()) is None
 
 
@@ -132,30 +130,9 @@ def test_account_and_losses_of_one_variant():
     }  # fmt: skip
 
 
-def test_rate_by_backlog_is_measured_and_predicted():
-    """2,000 requests a second at a server that can answer 5,000, in 1 s: none waits."""
-    one = {RATE: 2000, "connections": 2000, REPLY: 1999.0}
-    points = pl.DataFrame([accepted(1, backlog=b, **one) for b in (1, 10)])
-    found = accept_queue.rate_by_backlog(points, 2000, 5)
-    assert found.filter(series="measured").rows() == [
-        ("measured", 1, 1999.0, None, None), ("measured", 10, 1999.0, None, None),
-    ]  # fmt: skip
-    even = found.filter(series="model, evenly spaced")
-    assert even["backlog_connections"].to_list() == [1, 2, 5, 10]
-    assert even["reply_rate_rps"].to_list() == [2000.0] * 4
-    assert found["series"].n_unique() == 2, "bursts of one are no bursts"
-    assert accept_queue.rate_by_backlog(points[:1], 2000, 5) is None
-
-
-def test_rate_by_backlog_fits_the_burst():
-    """With bursts of 8 a backlog of 1 keeps three: one in service and two that wait."""
-    made = queue_model.simulate(queue_model.regular(800, 1, 8), 0.0002, 1, timeout_s=5)
-    kept_rps = queue_model.reply_rate_rps(made, 1)
-    points = pl.DataFrame([
-        accepted(1, backlog=1, **{REPLY: kept_rps}), accepted(1, backlog=128, **{REPLY: 800.0}),
-    ])  # fmt: skip
-    found = accept_queue.rate_by_backlog(points, 800, 5)
-    assert "model, bursts of 8" in found["series"].to_list()
+def test_a_queue_holds_what_its_kernel_lets_in():
+    assert [accepting.linux_places(backlog) for backlog in (5, 128)] == [6, 129]
+    assert [accepting.freebsd_places(backlog) for backlog in (5, 128)] == [8, 193]
 
 
 def test_chance_of_difference_of_runs():

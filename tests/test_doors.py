@@ -114,7 +114,7 @@ def test_the_readmes_findings_hold_in_the_reference_and_are_not_fragile():
 DOCUMENTS = [
     "README.md", ".github/CONTRIBUTING.md", "config/README.md", "data/README.md",
     "servers/README.md", "deathmatch/README.md",
-    *(f"deathmatch/{name}/README.md" for name in ("data", "hosts", "instruments")),
+    *(f"deathmatch/{name}/README.md" for name in ("data", "hosts")),
 ]  # fmt: skip
 
 

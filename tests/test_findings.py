@@ -7,7 +7,7 @@ from functools import cache
 
 import polars as pl
 import pytest
-from conftest import MINIATURE
+from conftest import MINIATURE, instead
 
 from deathmatch.analysis import claims, findings, judging, published, selecting
 from deathmatch.analysis.findings import FAILS, HOLDS, NOT_MEASURED, OPEN
@@ -46,7 +46,7 @@ def plant(miniature):
         def plant(points: dict) -> None:
             planted.close()
             given = {(*key, "points"): frame for key, frame in points.items()}
-            planted.enter_context(selecting.instead(given or {("mine", "", "points"): None}))
+            planted.enter_context(instead(given or {("mine", "", "points"): None}))
 
         yield plant
 

@@ -53,7 +53,7 @@ def test_of_one_year_the_older_release_and_the_older_runtime_come_first():
 def test_one_release_on_two_runtimes_is_the_runtimes_share():
     of_python_2 = points(tornado_4_dot_5=[9, 9, 9], tornado_5_dot_1_python2=[10, 10, 10])
     frame = pl.concat([of_python_2, points(tornado_5_dot_1=[13, 13, 13])])
-    [row] = history.on_two_runtimes(history.changes(history.by_trial(frame))).to_dicts()
+    [row] = history.changes(history.by_trial(frame)).filter("same_release").to_dicts()
     assert round(row["median"], 2) == 1.3 and row["runtime"] == "Python 2.7, then Python 3.11"
 
 
@@ -70,7 +70,7 @@ def test_a_release_on_another_runtime_is_compared_with_the_same_release():
     before = dict(changed.select("after", "before").rows())
     assert before["Tornado 2.4.1, PyPy 7.3.3"] == "Tornado 2.4.1, Python 2.7.18"
     assert before["Tornado 3.2.2, Python 2.7.18"] == "Tornado 2.4.1, Python 2.7.18"
-    assert history.on_two_runtimes(changed)["after"].to_list() == ["Tornado 2.4.1, PyPy 7.3.3"]
+    assert changed.filter("same_release")["after"].to_list() == ["Tornado 2.4.1, PyPy 7.3.3"]
 
 
 def test_a_trial_without_one_of_the_rates_does_not_count():

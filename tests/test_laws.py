@@ -4,7 +4,7 @@ from functools import cache
 
 import polars as pl
 import pytest
-from conftest import MINIATURE
+from conftest import MINIATURE, instead
 from scipy.stats import binom
 
 from deathmatch.analysis import law_findings, selecting, views
@@ -184,7 +184,7 @@ def test_points_that_break_a_law_are_left_out_of_figures_and_verdicts():
     assert chapter.valid_points.join(points.filter(here), on=KEY, how="semi").is_empty()
     levels = [name for name in tables.keys("dynamic") if name not in ("variant", "n")]
     selector = {name: first[name] for name in (*levels, RATE) if first[name] is not None}
-    with selecting.instead({(MINIATURE.name, "dynamic", "points"): marked}):
+    with instead({(MINIATURE.name, "dynamic", "points"): marked}):
         known = selecting.values(
             MINIATURE.name, "dynamic", selector | {"statistic": "reply_rate_rps"}
         )
@@ -210,7 +210,7 @@ def test_a_run_that_drifts_loses_its_times_and_nothing_else():
         .otherwise(pl.lit([], pl.List(pl.String)))
     )
     selector = {"server": "webbit", "environment": "unthrottled"}
-    with selecting.instead({(MINIATURE.name, "c10k", "points"): marked}):
+    with instead({(MINIATURE.name, "c10k", "points"): marked}):
         kept = {
             name: selecting.values(MINIATURE.name, "c10k", selector | {"statistic": name}).blocks
             for name in (*of_times, *of_counts)

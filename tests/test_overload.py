@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import HUNG_S, MINIATURE, ROOT, Tree, bench
+from conftest import HUNG_S, MINIATURE, ROOT, Tree, bench, instead
 from planted import ASKED, Planted, searched
 
 from deathmatch.analysis import selecting
@@ -114,7 +114,7 @@ def test_a_claim_takes_what_the_search_showed(answered, miniature):
         rule = {"server": "null", "statistic": statistic} | more
         return selecting.values(MINIATURE.name, "single-thread", rule)
 
-    with selecting.instead(searched_trials(30_000, answered)):
+    with instead(searched_trials(30_000, answered)):
         assert values("capacity_rps").all == [30_000] * 3
         cost = values("cpu_us_per_reply", capacity_share=0.9)
         overload = values("reply_rate_overload_rps", capacity_share=1.5)

@@ -41,7 +41,7 @@ DECIDED = [
 ]
 PURE = [
     "analysis", "archive", "config", "histogram", "load", "matrix", "prose",
-    "published", "queue_model", "stats", "systems", "tidy", "views",
+    "published", "stats", "systems", "tidy", "views",
 ]  # fmt: skip
 
 

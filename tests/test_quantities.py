@@ -15,14 +15,12 @@ from deathmatch.analysis import (
     judging,
     paired,
     phrases,
-    profile,
     readiness,
     selecting,
     static_files,
     views,
 )
 from deathmatch.analysis.comparison import Comparison
-from deathmatch.analysis.provenance import Record
 from deathmatch.data import table_files, tables
 from deathmatch.paper.explore import quantities, variants
 from deathmatch.plan import files
@@ -153,12 +151,6 @@ def test_a_changed_definition_changes_every_page(planted, request):
     before = pages()
     request.getfixturevalue("doubled")
     assert pages() == pytest.approx({name: 2 * value for name, value in before.items()}, rel=1e-4)
-
-
-def test_a_changed_definition_changes_records_of_instruments(doubled):
-    profiled = {"mechanism": "poll", "idle": 0, "rate_rps": 1, "repetition": 1, "replies": 10,
-                "cpu_ns": 50_000, "phases": {"wait": 1}}  # fmt: skip
-    assert profile.phases(Record(None, {}, [profiled]))["cpu_us"].sum() == 10
 
 
 def test_two_variants_are_compared_at_rates_that_both_have(planted):

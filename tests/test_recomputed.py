@@ -48,6 +48,13 @@ def plain_text(page: str) -> str:
     )
     prose = re.sub(r'<a\s[^>]*class="ref".*?</a>', "", prose, flags=re.S)
     prose = re.sub(r'<span class="header-section-number">.*?</span>', "", prose, flags=re.S)
+    # What pointing at a number shows stands after it, in brackets.
+    prose = re.sub(
+        r'<span\s+class="estimate"\s+title="([^"]*)"[^>]*>(.*?)</span>',
+        r"\2 (\1)",
+        prose,
+        flags=re.S,
+    )
     text = html.unescape(re.sub(r"<[^>]+>", "", prose.rpartition("<")[0]))
     # What the correction of all tests together leaves of a finding is not recomputed here.
     text = re.sub(r",\s+fragile\s+\(Holm[^)]*\)", "", text)
@@ -128,14 +135,6 @@ def missing(sentences: list[str], narrative: str) -> list[str]:
     return [sentence for sentence in sentences if sentence not in narrative]
 
 
-def yucan_at_top() -> tuple[pl.DataFrame, int]:
-    """Return the points of Walkin's server on one CPU, and the highest rate of every variant."""
-    yucan = counted(table("backlog")).filter(server="yucan", somaxconn=4096)
-    offered = yucan.group_by(RATE).agg(pl.col("variant").n_unique())
-    top = offered.filter(variant=yucan["variant"].n_unique())[RATE].max()
-    return yucan.filter(schedulers="one"), top
-
-
 def yucan_for_ten_seconds(dataset: str) -> pl.DataFrame:
     """Return the points of Walkin's server on one CPU of a dataset, with the share that failed."""
     points = counted(table("backlog", dataset=dataset)).filter(BY_HTTPERF)
@@ -147,39 +146,15 @@ def yucan_for_ten_seconds(dataset: str) -> pl.DataFrame:
 def lost(points: pl.DataFrame, backlog: int, rate_rps: int) -> str:
     failed = points.filter(pl.col(RATE) == rate_rps, backlog=backlog)["failed"]
     ends = dict.fromkeys(number(end, 1) for end in (failed.min(), failed.max()))
-    return f"{' to '.join(ends)} % of the connections (n = {len(failed)})"
+    return f"{' to '.join(ends)} % of the connections"
 
 
 def backlog() -> list[str]:
-    yucan, top = yucan_at_top()
-    at_top = yucan.filter(pl.col(RATE) == top)
-    replies = [median(at_top.filter(backlog=length)[REPLY]) for length in (1, 5, 128)]
-    of_one, of_five = map(yucan_for_ten_seconds, ("backlog-of-one", "python-backlog"))
+    of_one = yucan_for_ten_seconds("backlog-of-one")
     return [
-        f"At 13 000 new connections a second for 10 s (dataset backlog-of-one), "
-        f"{lost(of_one, 1, 13_000)} had no answer within 5 s with a backlog of 1, and "
-        f"{lost(of_one, 128, 13_000)} with 128.",
-        f"With a backlog of 5, at 11 000 new connections a second for 10 s (dataset "
-        f"python-backlog), {lost(of_five, 5, 11_000)} had none.",
-        f"s at {number(top)} new connections a second, shorter than the client's time-out, "
-        f"Walkin's server on one CPU answers {replies[0]} requests a second with a backlog of 1, "
-        f"{replies[1]} with 5, and {replies[2]} with 128;",
-        "In points of 1.5 s at",
+        f"At 13 000 new connections a second for 10 s, {lost(of_one, 1, 13_000)} had no answer "
+        f"within 5 s with a backlog of 1, and {lost(of_one, 128, 13_000)} with 128",
     ]
-
-
-def some_backlog() -> list[str]:
-    """Return the smallest gain of a backlog of 128 over one of 1, of three servers."""
-    points = counted(table("backlog", dataset="backlog-of-one"))
-    server, backlog = pl.col("server"), pl.col("backlog")
-    peaks = points.filter((server != "null") | (pl.col(RATE) == 16_000))
-    peaks = peaks.group_by("server", "backlog", "n").agg(pl.max(REPLY))
-    gains = [
-        paired(peaks.filter(server == name), backlog == 128, backlog == 1)
-        for name in ("null", "tornado", "yucan")
-    ]
-    least = as_of_a_claim(min(gains, key=student), 3)
-    return [f"The null server gains least: it answers {least} as many requests with 128 as with 1"]
 
 
 def served_at_steady_rate() -> pl.DataFrame:
@@ -213,13 +188,12 @@ def readiness() -> list[str]:
     poll, epoll = cost("poll", most), cost("epoll", most)
     poll_none, epoll_none = cost("poll", 0), cost("epoll", 0)
     return [
-        f"At {steady} requests a second and with no idle connection, a request costs our C server "
-        f"{poll_none} of CPU time with poll and {epoll_none} with epoll.",
-        f"With 900 idle connections, it costs {cost('select', 900)} with select, "
-        f"{cost('poll', 900)} with poll and {cost('epoll', 900)} with epoll.",
-        f"With {number(most)}, it costs {poll} with poll and {epoll} with epoll.",
-        f"With poll, each idle connection adds {added(500)} of CPU time to a request with 500 of "
-        f"them and {added(most)} with {number(most)}:",
+        f"At {steady} requests a second and with no idle connection, a request costs it "
+        f"{poll_none} of CPU time with poll and {epoll_none} with epoll; "
+        f"with 900 idle ones, {cost('select', 900)} with select, "
+        f"{cost('poll', 900)} with poll and {cost('epoll', 900)} with epoll; "
+        f"with {number(most)}, {poll} with poll and {epoll} with epoll.",
+        f"Each idle connection adds {added(most)} to a request with poll",
     ]
 
 
@@ -228,16 +202,10 @@ def epoll_over_select() -> list[str]:
     points = counted(table("readiness", dataset="idle-connections"))
     points = points.filter(pl.col(RATE) == 0, idle_connections=900)
     mechanism = pl.col("readiness")
-    today, old = (
-        as_of_a_claim(
-            paired(points.filter(server=server), mechanism == "epoll", mechanism == "select")
-        )
-        for server in ("tornado", "tornado-1")
+    today = as_of_a_claim(
+        paired(points.filter(server="tornado"), mechanism == "epoll", mechanism == "select")
     )
-    return [
-        f"with 900 idle connections, today's Tornado answers {today} as many",
-        f"as many requests with epoll as with select, and Tornado 1.2.1 {old} as many",
-    ]
+    return [f"with 900 idle connections, today's Tornado answers {today} as many requests with"]
 
 
 def deaths_of_select() -> list[str]:
@@ -252,7 +220,7 @@ def deaths_of_select() -> list[str]:
     }
     select, oldest = died["tornado-1", "select"], died["tornado-0.2", "select"]
     return [
-        f"under overload, Tornado 1.2.1 died in {select} on select and in "
+        f"Under overload, Tornado 1.2.1 died in {select} on select and in "
         f"{died['tornado-1', 'epoll']} on epoll; Tornado 0.2 died in {oldest} on select.",
     ]
 
@@ -271,7 +239,6 @@ def accept_queue() -> list[str]:
     longer = times(paired(one, backlog == 256, backlog == 128))
     usual = no_abort.filter(backlog=128)
     drain = times(paired(usual, accept == "many", accept == "one"))
-    node = times(paired(usual, accept == "loop", accept == "single"))
     served = usual.filter(accept="one")
     capacity = served["server_passive_opens"].sum() / served["server_cpu_ns"].sum() * 1e9
     (duration_us,) = points["duration_us"].unique()
@@ -279,10 +246,6 @@ def accept_queue() -> list[str]:
     waits = [number(1000 * length / capacity) for length in (128, 4096)]
     aborted = at_top.filter(abort_on_overflow=1, accept="one", backlog=128)
     resets = 100 * aborted["errors_connection_reset"].sum() / aborted["connections"].sum()
-    samples = table("accept-queue", "samples").filter(pl.col(RATE) == top)
-    in_server = pl.col("server_established") - pl.col("accept_queue_connections")
-    held = samples.group_by(key).agg(held=in_server.max()).join(usual, on=key).sort("n")
-    held = {way: median(held.filter(accept=way)["held"], "connections") for way in ("one", "many")}
     quick = table("accept-queue", "times").filter(
         pl.col(RATE) == top, pl.col("quantity") == "connection_time", pl.col("time_us") < 1_000_000
     )
@@ -293,20 +256,15 @@ def accept_queue() -> list[str]:
         return number(100 * answered / mine["connections"].sum())
 
     return [
-        f"A server that can answer some {number(round(capacity, -2))} requests a second was "
-        f"offered {number(top)}.",
-        f"While this load lasts, the C server with a backlog of 5 answers {shorter} as many "
-        f"requests as one of 128, and a backlog of 256 answers {longer} as many.",
-        f"Within a second, {at_once(5)} of 100 connections are answered with a backlog of 5, "
-        f"{at_once(128)} with 128, {at_once(1024)} with 1024, and {at_once(4096)} with 4096.",
-        f"The {number(duration_us / 1e6)} s of this load bring some {number(round(surplus, -2))} "
-        "connections more",
-        f"{waits[0]} ms with a backlog of 128 and {waits[1]} ms with 4096.",
-        f"with it, in overload, {number(resets, 1)} of 100 connections were reset.",
-        f"all waiting connections answers {drain} as many as one that accepts them one at a time",
-        f"that accepts all held up to {held['many']} itself, and the other {held['one']};",
-        "Node's loop of before 2023, which accepts all waiting connections, answered "
-        f"{node} as many as its successor",
+        f"A server in C that can answer some {number(round(capacity, -2))} requests a second was "
+        f"offered {number(top)}: {number(round(surplus, -2))} connections more than it can answer "
+        f"in {number(duration_us / 1e6)} s.",
+        f"With a backlog of 5 it answers {shorter} as many as with 128, and with 256 {longer}",
+        f"Of 100 connections, {at_once(5)} are answered within a second with a backlog of 5, "
+        f"{at_once(128)} with 128 and {at_once(4096)} with 4096",
+        f"moves the queue from the kernel into the server and answers {drain} as many",
+        f"here {waits[0]} ms with a backlog of 128 and {waits[1]} ms with 4096.",
+        f"with it, {number(resets, 1)} of 100 connections were reset.",
     ]
 
 
@@ -365,16 +323,11 @@ def websockets() -> list[str]:
         server="ws-null", environment="unthrottled",
     )  # fmt: skip
     null = median(floor["message_latency_p95_us"] / 1000, "ms", 1)
-    medians = p95.group_by("server", "environment").agg(pl.median("ms")).drop_nulls()
-    sides = [medians.filter(environment=name) for name in ("ec2-like", "unthrottled")]
-    both = sides[0].join(sides[1], on="server", suffix="_plain")
     return [
-        f"On one CPU, {whole} servers held all ten thousand connections,",
+        f"On one CPU, {whole} servers held all ten thousand,",
         f"{titles[server]} held {number(kept)} (median of its trials);",
         f"Of {len(today)} servers of today on one CPU, {(today['ms'] < 0.5).sum()} have "
         f"a 95th percentile of message latency below 0.5 ms; that of the null server is {null}, so",
-        f"{(both['ms'] > both['ms_plain']).sum()} of {len(both)} servers had a longer 95th "
-        "percentile of latency",
         *handshakes_at_pace(),
     ]
 
@@ -399,7 +352,7 @@ def handshakes_at_pace() -> list[str]:
     ((values, server),) = one.filter("any").select(lost, "server").rows()
     titles = dict(table("c10k", "trials").select("server", "title").iter_rows())
     return [
-        f"nearly tied on his own hardware, the mean handshakes of the two that differ most are "
+        f"nearly tied, the mean handshakes of the two that differ most are "
         f"{with_interval(*student(ratio, level), len(ratio), 2)} each other",
         f"{titles[server]} lost {median(pl.Series(values))} of ten thousand, and 0 of "
         f"{len(one) - 1} others lost any",
@@ -407,24 +360,53 @@ def handshakes_at_pace() -> list[str]:
 
 
 def servers_on_one_cpu() -> list[str]:
-    points = counted(table("single-thread"))
-    server = pl.col("server")
-    at_top = points.filter(pl.col(RATE) == 16_000)
-    # Yucan and Tornado 0.2 answered all of that rate in some trials: each ratio is a bound.
-    faster = student(paired(at_top, server == "yucan", server == "tornado"))[1]
-    today = paired(at_top, server == "tornado", server == "tornado-0.2")
-    ranked, unlimited = ranked_on_one_cpu()
     old = as_of_a_claim(costs("single-thread", "reference", 10_000, "yucan-otp23", "tornado-0.2"))
+    rate, known = classes_on_one_cpu()
     return [
-        f"all that they were offered, up to {number(unlimited['top'].max())} requests",
-        f"Yucan on the Erlang of 2020 costs {old} as much CPU time for a reply as Tornado 0.2 of "
-        "2010 (geometric mean and Student's interval, as of a claim).",
-        f"is at most {student(today)[2]:.3g}, n = {len(today)}",
-        f"That of Yucan over that of today's Tornado is at least {faster:.3g}, n = 5.",
-        f"{len(unlimited)} of {len(ranked)} servers answered all that they were offered,",
-        f"The capacity of Tornado 0.2 is {old_tornado_over_yucan()} that of Yucan",
+        f"{len(known)} servers fall into {len(set(known.values()))} classes;",
+        f"Each was offered the same {number(rate)} connections a second,",
+        f"Yucan on the Erlang of 2020 costs {old} as much CPU time as one of Tornado 0.2,",
+        f"and the capacity of Tornado 0.2 is {old_tornado_over_yucan()} that of Yucan.",
         *settings_of_erlang(),
     ]
+
+
+def classes_on_one_cpu() -> tuple[int, dict[str, int]]:
+    """Return the lowest rate that all were offered, and the class of each server's first variant.
+
+    The best in no class yet is an anchor; others join it until Student's interval of the ratios
+    within rounds, at 5 % over the number of pairs, excludes 1.
+    """
+    points = counted(table("single-thread"))
+    variants = pl.struct("server", "variant").n_unique()
+    offered = points.group_by(RATE).agg(variants=variants)
+    rate = offered.filter(variants=points.select(variants).item())[RATE].min()
+    names = set(points["server"])
+    # A folder tornado-1 has another release of what the folder tornado has.
+    names = {
+        name
+        for name in names
+        if (name.partition("-")[0] == name) or name.partition("-")[0] not in names
+    }
+    values = {}
+    for name in names:
+        mine = points.filter(usual("single-thread", {"server": name}), pl.col(RATE) == rate)
+        each = {
+            n: replies / ns
+            for n, replies, ns in mine.select("n", "replies", "server_cpu_ns").rows()
+        }
+        if len(each) >= 5:
+            values[name] = each
+    level = 0.05 / (len(values) * (len(values) - 1) / 2)
+    ordered = sorted(values, key=lambda name: -student(pl.Series(values[name].values()))[0])
+    classes, anchor, place = {}, {}, 0
+    for name in ordered:
+        shared = sorted(anchor.keys() & values[name].keys())
+        ratios = pl.Series([values[name][n] / anchor[n] for n in shared])
+        if not anchor or (len(shared) >= 5 and student(ratios, level)[2] < 1):
+            anchor, place = values[name], place + 1
+        classes[name] = place
+    return rate, {name: place for name, place in classes.items() if name != "null"}
 
 
 def capacities_on_one_cpu(dataset: str, *, of: pl.Expr) -> pl.DataFrame:
@@ -462,28 +444,14 @@ def settings_of_erlang() -> list[str]:
     ]
 
 
-def ranked_on_one_cpu() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what each variant answers at most and was offered, and those that answered it all."""
-    points = counted(table("single-thread")).filter(pl.col("server") != "null")
-    swept = points.sort(RATE).group_by("server", "variant", "n")
-    swept = swept.agg(pl.last(REPLY), reached=pl.max(RATE))
-    swept = swept.with_columns(top=pl.max("reached").over("server", "variant"))
-    swept = swept.filter(pl.col("reached") == pl.col("top"))
-    shared = swept.group_by("n").len().filter(pl.col("len") == pl.col("len").max())["n"]
-    ranked = swept.filter(pl.col("n").is_in(shared.to_list())).group_by("server", "variant")
-    ranked = ranked.agg(pl.median(REPLY), pl.max("top"))
-    return ranked, ranked.filter(pl.col(REPLY) >= ALL_ANSWERED * pl.col("top"))
-
-
 def dynamic() -> list[str]:
     points = table("dynamic")
     late = points.filter(pl.col("errors_client_timeout") > 0)
     beyond = late.filter(pl.col(REPLY) < ALL_ANSWERED * pl.col(RATE))
     return [
-        f"At {len(beyond)} of {len(late)} points with such errors,",
+        f"at {len(beyond)} of {len(late)} points with such errors,",
         *by_server(found_by_search("dynamic-rates")),
         f"at two thirds of its capacity, is {tail_over_mean()} their mean.",
-        f"take {proplists_over_keyfind()} the CPU time of as many with that function",
     ]
 
 
@@ -510,16 +478,6 @@ def tail_over_mean() -> str:
     return with_interval(mean, low, high, len(trials))
 
 
-def proplists_over_keyfind() -> str:
-    """Return the CPU time of a reply with half a million lookups, over that with Misultin's."""
-    points = counted(table("dynamic", dataset="lookups"))
-    costs = points.filter(server="lookups").with_columns(
-        us=pl.col("server_cpu_ns") / pl.col("replies")
-    )
-    named = pl.col("configuration")
-    return as_of_a_claim(paired(costs, named == "proplists", named == "keyfind", "us"))
-
-
 def found_by_search(dataset: str) -> pl.DataFrame:
     """Return the capacity that each search of the dynamic experiment found: server, n, rps."""
     probes = table("dynamic", "probes", dataset).filter(outcome="found")
@@ -538,9 +496,9 @@ def by_server(capacities: pl.DataFrame) -> list[str]:
     )
     return [
         f"His Cowboy answered {his[0] / his[1]:.1f} times as many requests as his MochiWeb, "
-        f"and that {his[1] / his[2]:.1f} times as many as Node.js.",
-        f"Today's Cowboy answers {cowboy} as many as today's MochiWeb, and that {mochiweb} as",
-        f"Node.js answers {node} as many as today's Tornado.",
+        f"and that {his[1] / his[2]:.1f} times as many as Node.js;",
+        f"by capacity, today's Cowboy answers {cowboy} as many as MochiWeb, MochiWeb {mochiweb} as "
+        f"many as Node.js, and Node.js {node} as many as Tornado",
     ]
 
 
@@ -578,7 +536,7 @@ def static() -> list[str]:
     return [
         f"Yaws with its cache takes {yaws} the CPU time of the tuned nginx for a reply, "
         f"and the tuned MochiWeb {mochiweb},",
-        f"ours kept its schedule at {len(on_time)} of {len(points)} points, up to "
+        f"Our client kept its schedule at {len(on_time)} of {len(points)} points, up to "
         f"{number(points[RATE].max())} requests a second.",
     ]
 
@@ -589,9 +547,7 @@ def overhead() -> list[str]:
     def over(above: str, below: str) -> str:
         return times(paired(closed, pl.col("server") == above, pl.col("server") == below))
 
-    wsgi = over("eventlet-wsgi", "eventlet-echo")
     return [
-        f"eventlet's WSGI server reaches {wsgi} the reply rate",
         f"OTP's HTTP parser keeps {over('otp-http', 'otp-echo')} the rate of OTP's echo.",
         f"Day's thin Erlang wrapper answers {over('otp-http', 'eventlet-wsgi')} as many requests",
     ]
@@ -623,27 +579,32 @@ def dataset_and_laws() -> list[str]:
     sizes = trials.group_by("of", "server", "variant").len()["len"]
     least, most = sizes.min(), sizes.max()
     holds = [f"{100 * (1 - 2 ** (1 - size)):.0f} %" for size in (least, most)]
-    points = pl.concat(
-        pl.read_parquet(path, columns=["laws_judged", "laws_broken"])
-        for path in sorted(DATA.glob("*/points.parquet"))
-    )
+    every = [pl.read_parquet(path) for path in sorted(DATA.glob("*/points.parquet"))]
+    columns = ["laws_judged", "laws_broken"]
     # No law judges what a store holds.
-    points = points.drop_nulls("laws_judged")
+    points = pl.concat(frame.select(columns) for frame in every).drop_nulls("laws_judged")
+    limits = pl.concat(frame["limit"] for frame in every if {REPLY, "limit"} <= {*frame.columns})
+    names = {
+        "client": "the load generator", "testbed": "the testbed",
+        "other load": "other work on the machine", "server": "the server", "none": "nothing",
+    }  # fmt: skip
+    of_limit = [f"{name} at {number((limits == limit).sum())}" for limit, name in names.items()]
     broken = pl.col("laws_broken").list
     times_only = points.select(broken.contains(*IN_PART).sum()).item()
     n = f"{least} to {most} of each variant"
     (cpus,) = trials["cpus"].drop_nulls().unique()
     return [
-        f"measured on testbed netns: {cpus} CPUs",
+        f"were measured on testbed netns: {cpus} CPUs",
         f"The dataset holds {number(len(trials))} trials, in random order;",
-        n,
-        *(f"{words} {cpus}" for words in ("one machine of", "Our machine has", "one of its")),
+        f"one machine of {cpus}",
         f"holds the true median some {holds[0]} to {holds[1]} of the time.",
         f"the dataset has {number(len(trials))} trials, {n}, in random order.",
-        f"A sound measurement obeys {points['laws_judged'].explode().n_unique()} laws,",
-        f"{len(points) - len(lawful(points))} of {number(len(points))} points break a law that "
+        f"Of {number(len(limits))} points the limit was {', '.join(of_limit[:-1])} and "
+        f"{of_limit[-1]}.",
+        f"Every point must also obey {points['laws_judged'].explode().n_unique()} laws",
+        f"{len(points) - len(lawful(points))} of {number(len(points))} points break one that "
         "excludes them",
-        f"At {times_only} points, only the times of replies are excluded,",
+        f"at {times_only} points only the times of replies are excluded,",
     ]
 
 
@@ -718,81 +679,32 @@ def posted(source: str, **levels: str) -> float:
 
 
 def posts() -> list[str]:
-    mochiweb = {"system": "MochiWeb", "quantity": "response_time"}
-    ms = [
-        number(posted("williams2009", **mochiweb, kernel_poll=polled) / 1000)
-        for polled in ("false", "true")
-    ]
-    limit = {"quantity": "client_limit_offered_rate", "place": "comment 3/Paul Keeble"}
-    scatter = number(posted("williams2009", **limit))
     rate = {"quantity": "reply_rate"}
     yucan = rate | {"system": "Yucan"}
-    short = number(posted("walkin2009", **yucan, backlog="1", schedulers="all"))
+    short = number(posted("walkin2009", **yucan, backlog="1", schedulers="one"))
     long = number(posted("walkin2009", **yucan, place="post: Yucan and Yaws"))
     at_tornado = rate | {"place": "post: Tornado", "schedulers": "one"}
     tornado, slower = (
         number(posted("walkin2009", **at_tornado, system=name)) for name in ("Tornado", "Yucan")
     )
-    erlang = rate | {"place": "post: Erlang table"}
-    thin, framework = (
-        posted("day2011", **erlang, system=name) for name in ("Erlang openstack", "webmachine")
-    )
+    thin = posted("day2011", **rate, place="post: Erlang table", system="Erlang openstack")
     python = rate | {"place": "post: Python table", "system": "eventlet wsgi", "processes": "2"}
-    memory = {"quantity": "memory_per_message", "place": "post: storage table"}
-    ets, raw = (
-        number(posted("day2011", **memory, system=name)) for name in ("Erlang ets", "raw message")
-    )
-    high, low = (
-        number(posted("ostinelli2011", **rate, system=name)) for name in ("Misultin", "Tornado")
-    )
+    raw = {
+        "quantity": "memory_per_message",
+        "place": "post: storage table",
+        "system": "raw message",
+    }
     moritz = pl.read_csv(ROOT / "data" / "published" / "moritz2012.csv", infer_schema=False)
-    timeouts = moritz.filter(quantity="connection_timeouts", testbed="moritz2012-ec2")
-    most = number(timeouts["value"].cast(pl.Int64).max())
+    tested = moritz.filter(quantity="connection_timeouts", testbed="moritz2012-ec2")["system"]
+    post = pl.read_csv(ROOT / "data" / "published" / "ostinelli2011.csv", infer_schema_length=None)
+    order = post.filter(statistic="plateau").sort("value", descending=True)["system"]
     return [
-        f"MochiWeb's response time rose from about {ms[0]} to {ms[1]} ms.",
-        f"Readers suspected the client, because every curve scattered past {scatter} requests a",
-        f"on all cores Yucan answered about {short} requests a second with a backlog of 1 and "
-        f"{long} with 128",
-        f"Tornado was faster than Yucan, with {tornado} replies a second,",
-        f"Walkin measured {tornado} replies a second from Tornado and {slower} from Yucan,",
-        f"{number(thin)} requests a second with a thin wrapper over OTP's packet parser and "
-        f"{number(framework)} with the framework webmachine.",
-        f"A message of {raw} bytes took {ets} bytes in ets,",
-        f"He measured {thin / posted('day2011', **python):.2f} times, with two threads",
-        f"For a message of {raw} bytes,",
-        f"highest reply rates were {high} a second (Misultin) to {low} (Tornado).",
-        f"opened ten thousand WebSockets to each of {timeouts['system'].n_unique()} servers,",
-        f"On EC2 up to {most} connections to one server timed out, and only some",
-    ]
-
-
-def orders() -> list[str]:
-    """Ostinelli's order, and ours of his servers, each in its default configuration."""
-    post = pl.read_csv(ROOT / "data" / "published" / "ostinelli2011.csv")
-    theirs = post.filter(quantity="reply_rate").sort("value", descending=True)["system"]
-    usual = {"backlog": 128, "max_connections": 65535, "values": "repeated"}
-    servers = ["tornado", "node", "mochiweb", "cowboy", "misultin"]
-    points = counted(table("dynamic")).filter(
-        pl.col("server").is_in(servers),
-        pl.col(RATE) == 40_000,
-        *(pl.col(factor).is_null() | (pl.col(factor) == level) for factor, level in usual.items()),
-        schedulers="one",
-    )
-    points = pl.concat(
-        points.filter(pl.col("configuration").eq_missing(first_configuration(server, "dynamic")))
-        for (server,), points in points.group_by("server")
-    )
-    titles = table("dynamic", "trials").select("server", "title").unique()
-    peaks = points.group_by("server", "n").agg(pl.max(REPLY))
-    shared = peaks.group_by("n").len().filter(len=peaks["server"].n_unique())["n"].to_list()
-    medians = peaks.filter(pl.col("n").is_in(shared)).group_by("server")
-    ours = medians.agg(pl.median(REPLY)).join(titles, on="server").sort(REPLY, descending=True)
-    names = ours["title"]
-    best, last = ours["title"][0], ours["title"][-1]
-    return [
-        f"of his servers that can still be built, {best} answers most requests and {last} fewest.",
-        f"his order was {' > '.join(theirs)}; ours, of those that can still be built, is "
-        f"{' > '.join(names)}.",
+        f"answered {short} requests a second with a backlog of 1 on one core, and {long} with 128",
+        f"Walkin measured {tornado} replies a second from Tornado and {slower} from his Erlang",
+        f"he measured {thin / posted('day2011', **python):.2f} times, with two threads",
+        f"For a message of {number(posted('day2011', **raw))} bytes,",
+        f"opened ten thousand connections to each of {tested.n_unique()} servers;",
+        f"His order by the highest reply rate was {' > '.join(order)}.",
     ]
 
 
@@ -817,7 +729,7 @@ def products() -> list[str]:
         results.append(f"{((ratio - 1).abs() > 0.1).sum()} of {len(ratio)}")
     return [
         f"here the two differ by more than 10 % in {off.sum()} of {len(off)} points.",
-        f"differ by as much in {results[0]} rows of the one and {results[1]} of the other.",
+        f"differ by as much in {results[0]} rows of the one and {results[1]} of the other",
     ]
 
 
@@ -925,7 +837,7 @@ def fifteen_years() -> list[str]:
     def short(release: dict) -> str:
         return re.split(r",| on ", release["name"])[0]
 
-    since, changes, runtimes = {}, [], []
+    since, changes = {}, []
     for system, rows in releases().items():
         measured = [row for row in rows if row["server"] in costs["server"]]
         if len(measured) > 1:
@@ -933,26 +845,18 @@ def fifteen_years() -> list[str]:
         for place, after in enumerate(measured[1:], start=1):
             earlier = before(after, measured[:place])
             ratio = ratios(after, earlier)
-            if earlier["library"] == after["library"]:
-                both = f"{earlier['runtime']}, then {after['runtime']}"
-                runtimes.append((f"{short(after)} on {both}", ratio))
-            else:
+            if earlier["library"] != after["library"]:
                 changes.append((abs(ratio.log().mean()), earlier, after, ratio))
     largest = [
         f"{short(after)} takes {as_of_a_claim(ratio)} the CPU time of {short(earlier)}"
         for _, earlier, after, ratio in sorted(changes, key=lambda row: -row[0])[:2]
     ]
     more, less = beyond_one(since)
-    results = questions("then, of the time").filter(role="result")["verdict"].to_list()
     sentences = [
         where_measured("history"),
         f"a reply takes more CPU time with the last release in {more} of {len(since)} systems, "
-        f"less in {less}; in the others these trials cannot tell. The ratios are "
-        + span(list(since.items())),
-        f"At these rates two neighbours differ most: {' and '.join(largest)}.",
-        f"One release on the later of two runtimes takes {span(runtimes)} the CPU time",
-        f"On releases of the posts' time, {results.count('replicated')} of the posts' results are "
-        f"replicated and {results.count('not replicated')} are not",
+        f"less in {less}; in the others these trials cannot tell",
+        f"Neighbours differ most there in two cases: {' and '.join(largest)};",
     ]
     return sentences
 
@@ -1001,9 +905,8 @@ def highest_rates() -> list[str]:
     return [
         where_measured("history-capacity"),
         f"than the oldest in {lower} of {len(since)} systems, more in {higher}.",
-        "The capacity of the last release over that of the first is "
-        f"{span(list(since.items()))}; of these {len(since)} systems a search found both",
-        f"Tested together, {standing(since)} of the differences stand (Holm).",
+        f"The capacity of the last release over that of the first is {span(list(since.items()))}",
+        f"Tested together, {standing(since)} of the {len(since)} differences stand (Holm).",
         f"answer on one CPU of today {min(of_posts):.2g} to {max(of_posts):.2g} times the highest "
         "rate that the posts report of one process",
     ]
@@ -1026,10 +929,7 @@ def costs(experiment: str, dataset: str, at_rps: int, *servers: str) -> pl.Serie
 
 
 def headlines() -> dict[tuple[str, str, str], tuple]:
-    """Return each finding's number: by name, load and the axis' words the value, digits and unit.
-
-    The load is as the first sentence of its chapter states it.
-    """
+    """Return each finding's number: by name, load and axis the value, digits and unit."""
     yucan = yucan_for_ten_seconds("backlog-of-one").filter(pl.col(RATE) == 13_000)
     sides = [pl.col("backlog") == length for length in (1, 128)]
     one = pl.read_parquet(ROOT / "data" / "backlog-of-one" / "backlog" / "times.parquet").filter(
@@ -1056,23 +956,23 @@ def headlines() -> dict[tuple[str, str, str], tuple]:
     )["message_latency_p95_us"]
     by_name = {
         ("short_backlog", "at 13 000 req/s, 10 s each, n = 8 to 12", "backlog 1 over 128"):
-            (paired(yucan, *sides), 2, "times", "backlog-of-one"),
+            (paired(yucan, *sides), 2, "times"),
         ("idle_connections", "at 200 req/s, 2 s each, n = 3", "poll over epoll, 8 000 idle"):
-            (paired(ours, *ways, "us"), 1, "times", "reference"),
+            (paired(ours, *ways, "us"), 1, "times"),
         ("accept_queue", "at 13 000 req/s, 10 s each, n = 8", "backlog 1"):
-            (pl.Series(tails).cast(pl.Float64), 0, "ms", "backlog-of-one"),
+            (pl.Series(tails).cast(pl.Float64), 0, "ms"),
         ("dynamic_order", "at 3 000 req/s, 2 to 3.5 s each, n = 5", "Node.js over Tornado"):
-            (costs("dynamic", "reference", 3000, "node", "tornado"), 2, "times", "reference"),
+            (costs("dynamic", "reference", 3000, "node", "tornado"), 2, "times"),
         ("static_cpu", "at 1 000 req/s, 2 s each, n = 5", "nginx over Yaws"):
-            (costs("static", "reference", 1000, "nginx", "yaws"), 2, "times", "reference"),
+            (costs("static", "reference", 1000, "nginx", "yaws"), 2, "times"),
         ("framework", "closed loop, 2 s each, n = 5", "eventlet, WSGI over eventlet, echo"):
-            (paired(closed, *layers), 2, "times", "reference"),
+            (paired(closed, *layers), 2, "times"),
         ("bytes_per_message", "n = 3", "SQLite over dict"):
-            (paired(grown, *kinds, "bytes"), 2, "times", "reference"),
+            (paired(grown, *kinds, "bytes"), 2, "times"),
         ("websockets", "at 10 000 req/s, 15 s each, n = 3", "95 of 100 messages, node-ws"):
-            (p95.cast(pl.Float64), 0, "µs", "reference"),
+            (p95.cast(pl.Float64), 0, "µs"),
         ("releases", "at 2 000 req/s, 5 s each, n = 3", "Tornado over Tornado 0.2"):
-            (costs("history", "history", 2000, "tornado", "tornado-0.2"), 2, "times", "history"),
+            (costs("history", "history", 2000, "tornado", "tornado-0.2"), 2, "times"),
     }  # fmt: skip
     return {key: (student(values)[0], *rest) for key, (values, *rest) in by_name.items()}
 
@@ -1099,7 +999,7 @@ def in_words(ratio: float) -> str:
 
 
 def findings() -> list[str]:
-    """Return the sentences of the nine findings: first in their chapters, and on the first page.
+    """Return the sentences of the nine findings on the first page.
 
     There are those that survive the correction of all tests, which is not recomputed here.
     """
@@ -1107,10 +1007,9 @@ def findings() -> list[str]:
     stated = tomllib.loads((ROOT / "data" / "published" / "findings.toml").read_text())["finding"]
     stated = {finding["name"]: finding for finding in stated}
     sentences = []
-    for (name, where, _), (value, digits, unit, dataset) in headlines().items():
+    for (name, where, _), (value, digits, unit) in headlines().items():
         said, measure = stated[name]["sentence"], stated[name]["measure"]
         figure = f"{number(value / 1000 if unit == 'ms' else value, digits)} {unit}"
-        sentences.append(f"{said} ({measure}: {figure}, {where}, dataset {dataset}).")
         if f"{said}: " in page:
             words = in_words(value) if unit == "times" else figure
             load = where.rpartition("n = ")[0]
@@ -1121,7 +1020,7 @@ def findings() -> list[str]:
 
 
 CHAPTERS = (
-    findings, dataset_and_laws, posts, backlog, some_backlog, servers_on_one_cpu, dynamic, orders,
+    findings, dataset_and_laws, posts, backlog, servers_on_one_cpu, dynamic,
     static, overhead, stored_bytes, websockets, readiness, epoll_over_select, deaths_of_select,
     accept_queue, products, verdicts, fifteen_years, highest_rates,
 )  # fmt: skip
@@ -1219,6 +1118,18 @@ def plain_ratios() -> list[tuple[dict, dict, dict]]:
     return plain
 
 
+def usual(experiment: str, side: dict) -> list[pl.Expr]:
+    """Return which points are of a side, with defaults of the factors that it does not name."""
+    spec = tomllib.loads((ROOT / "experiments" / f"{experiment}.toml").read_text())
+    levels = {name: factor["default"] for name, factor in spec["factors"].items()}
+    levels |= {"configuration": first_configuration(side["server"], experiment)} | side
+    return [
+        pl.col(name).is_null() | (pl.col(name) == level)
+        for name, level in levels.items()
+        if level is not None
+    ]
+
+
 def of_each_trial(claim: dict, statistic: str, side: dict) -> pl.DataFrame:
     """Return `n` and `value`, a statistic in each trial of one side of a comparison.
 
@@ -1226,14 +1137,7 @@ def of_each_trial(claim: dict, statistic: str, side: dict) -> pl.DataFrame:
     the testbed can offer does not count.
     """
     experiment = claim["experiment"]
-    spec = tomllib.loads((ROOT / "experiments" / f"{experiment}.toml").read_text())
-    levels = {name: factor["default"] for name, factor in spec["factors"].items()}
-    levels |= {"configuration": first_configuration(side["server"], experiment)} | side
-    points = table(experiment).filter(
-        pl.col(name).is_null() | (pl.col(name) == level)
-        for name, level in levels.items()
-        if level is not None
-    )
+    points = table(experiment).filter(usual(experiment, side))
     reached = points.filter((pl.col("limit").ne_missing("testbed")).all().over(RATE))[RATE]
     hardest = 0 if 0 in reached else reached.max()
     valid = counted(points)
@@ -1327,10 +1231,10 @@ REPEATED = r"\d[\d.]*(?: \d{3})*(?: \S+)? \(interval [^)]*\)|\d+ of \d+|\d[\d ]*
 TYPED = [
     r"\b(19|20)\d\d\b", r"Tornado (0\.2|1\.2\.1)", r"listen\(2\)", r"\d+th percentile",
     r"10 000 requests a second", r"(backlog of|one of|with|than|to|found|saw|as) (1|5|128|256)\b",
-    r"(more than|over|within) 5 s", r"has 33 bytes", r"With 900",
+    r"(more than|over|within) 5 s", r"message of 33 bytes", r"95 of 100 messages", r"With 900",
     r"at most 128 handshakes", r"at most 1 000 connections a second",
     r"room for 1024 descriptors", r"hold 8000 descriptors", r"get_value/2",
-    r"Linux [\w.-]+", r"family \d+ model \d+",
+    r"within 10 ms", r"Linux [\w.-]+", r"family \d+ model \d+",
 ]  # fmt: skip
 
 
@@ -1378,7 +1282,7 @@ def test_every_number_leads_to_its_cell_and_to_raw_logs(narrative):
         name = notebook["metadata"]["deathmatch"]["notebook"]
         cells[name] = " ".join(" ".join(texts(notebook["cells"])).split())
     values = {found[0] for found in re.finditer(REPEATED, narrative)}
-    assert len(values) >= 90
+    assert len(values) >= 80
     for value in sorted(values):
         homes = [name for name, text in cells.items() if value in text]
         read = {experiment for name in homes for experiment in experiments(name)}

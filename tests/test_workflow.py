@@ -12,7 +12,7 @@ from imports import ours
 from snakemake.scheduling import job_scheduler
 from snakemake.settings.enums import Quietness
 
-from deathmatch.run import code_inputs, snakemake_internals, study
+from deathmatch.run import code_inputs, snakemake_internals
 
 # Lint knows no means to switch a rule off.
 SWITCHED_OFF = {
@@ -65,25 +65,11 @@ def test_a_chart_makes_its_own_notebook_due():
     by_notebook = {
         name: set(code_inputs.of_notebook(f"notebooks/{name}.md", ROOT)) for name in NOTEBOOKS
     }
-    with_chart = [name for name in NOTEBOOKS if "deathmatch/paper/charts/profile.py"
+    with_chart = [name for name in NOTEBOOKS if "deathmatch/paper/charts/readiness.py"
                   in by_notebook[name]]  # fmt: skip
     assert with_chart == ["08-readiness"]
     for name, used in by_notebook.items():
         assert COPY not in used and not [file for file in used if "/run/" in file], name
-
-
-def test_a_record_of_a_side_instrument_makes_the_notebooks_due_that_load_it():
-    loaded = {
-        name: study.records_of(ROOT / "notebooks" / f"{name}.md", "reference") for name in NOTEBOOKS
-    }
-    assert {name: files for name, files in loaded.items() if files} == {
-        "08-readiness": ["data/profile/reference.json"],
-        "10-accept-queue": ["data/accepting/reference.json"],
-    }
-    # No notebook reads a record in another way than the one that is looked for.
-    for name, files in loaded.items():
-        uses = re.findall(r"\bprovenance\.load\b", (ROOT / "notebooks" / f"{name}.md").read_text())
-        assert uses == ["provenance.load"] * len(files), name
 
 
 # A Snakemake without what is set or read inside it.

@@ -28,9 +28,6 @@ rule notebook:
         lambda wildcards: INVOCATION.study.ledgers_of(wildcards.notebook),
         "notebooks/{notebook}.md",
         study.PUBLISHED,
-        lambda wildcards: study.records_of(
-            Path("notebooks", f"{wildcards.notebook}.md"), wildcards.dataset
-        ),
         lambda wildcards: code_inputs.of_notebook(f"notebooks/{wildcards.notebook}.md"),
     output:
         "paper/{dataset}/notebooks/{notebook}.ipynb",

@@ -1,14 +1,13 @@
 """Where connections wait for `accept`, and for how long: the experiment accept-queue.
 
-In: points, times and samples of the experiment, and of backlog's for the model. Out: frames for
-figures and tables, shares, ratios. A connection's outcome and the kernel's drops are those of
-`connection_outcomes`, predictions those of `queue_model`.
+In: points, times and samples of the experiment. Out: frames for figures and tables, shares, ratios.
+A connection's outcome and the kernel's drops are those of `accepting`.
 """
 
 import numpy as np
 import polars as pl
 
-from deathmatch.analysis import accepting, queue_model, reply_rates, stats
+from deathmatch.analysis import accepting, reply_rates, stats
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
 from deathmatch.load import histogram
@@ -36,9 +35,6 @@ LOSSES = ["syns_syn_queue", "syns_accept_queue", "acks_accept_queue", "server_sy
           "retries_counted", "retries_implied"]  # fmt: skip
 WAY_MEASURES = ["replies_rps", "quick_percent", "failed_percent", "median_ms", "held",
                 "accept_queue"]  # fmt: skip
-# What a model's bursts and backlogs are tried at.
-_BURSTS = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64]
-_BACKLOGS = [1, 2, 5, 10, 20, 30, 64, 128, 256, 512, 1024, 2048, 4096]
 _NODE_WAYS = {"loop": "all that wait (20.2)", "single": "one (20.3)"}
 # Ways of Node.js, before its change and after.
 NODE = tuple(f"Node.js, {way}" for way in _NODE_WAYS.values())
@@ -63,11 +59,6 @@ def capacity_rps(points: pl.DataFrame) -> float | None:
     """Return the requests that one CPU can answer a second: connections over their CPU time."""
     cpu_ns = points["server_cpu_ns"].sum()
     return 1e9 * points["server_passive_opens"].sum() / cpu_ns if cpu_ns else None
-
-
-def service_s(points: pl.DataFrame) -> float:
-    """Return the server's CPU time for a connection, the median of the points, in s."""
-    return (points["server_cpu_ns"] / points["server_passive_opens"]).median() / 1e9
 
 
 def waiting(samples: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
@@ -154,40 +145,6 @@ def losses(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataF
     return pl.DataFrame(rows)
 
 
-def rate_by_backlog(points: pl.DataFrame, rate_rps: int, patience_s: float) -> pl.DataFrame | None:
-    """Return the measured and the predicted reply rate by backlog; None with fewer than two.
-
-    Columns: series, backlog_connections, reply_rate_rps, low_rps, high_rps. The model has evenly
-    spaced connections, and bursts of the size that fits the shortest backlog measured, if larger.
-    """
-    measured = stats.summarise(points, ["backlog"], REPLY).sort("backlog")
-    if len(measured) < 2:
-        return None
-    time_s, offered_s = service_s(points), points["duration_us"].max() / 1e6
-
-    def predicted_rps(backlog: int, burst: int) -> float:
-        arrivals = queue_model.regular(rate_rps, offered_s, burst)
-        made = queue_model.simulate(arrivals, time_s, backlog, timeout_s=patience_s)
-        return queue_model.reply_rate_rps(made, offered_s)
-
-    shortest = measured.row(0, named=True)
-    misses = [abs(predicted_rps(shortest["backlog"], b) - shortest["median"]) for b in _BURSTS]
-    fitted = _BURSTS[int(np.argmin(misses))]
-    models = {"model, evenly spaced": 1}
-    if fitted > 1:
-        models[f"model, bursts of {fitted}"] = fitted
-    backlogs = [backlog for backlog in _BACKLOGS if backlog <= measured["backlog"].max()]
-    kept = measured.select("backlog", "median", "low", "high").rows()
-    rows = [("measured", *row) for row in kept] + [
-        (name, backlog, predicted_rps(backlog, burst), None, None)
-        for name, burst in models.items()
-        for backlog in backlogs
-    ]
-    numbers = ("reply_rate_rps", "low_rps", "high_rps")
-    schema = {"series": pl.String, "backlog_connections": pl.Int64}
-    return pl.DataFrame(rows, schema=schema | dict.fromkeys(numbers, pl.Float64), orient="row")
-
-
 def chance_of_difference(runs: pl.DataFrame, share: float, runs_each: int, pairs: int) -> float:
     """Return how often two means of runs that do not differ are at least `share` apart.
 
@@ -199,18 +156,6 @@ def chance_of_difference(runs: pl.DataFrame, share: float, runs_each: int, pairs
     draw = np.random.default_rng(stats.SEED)
     means = draw.choice(relative.to_numpy(), (pairs, 2, runs_each)).mean(axis=2)
     return float((means.min(axis=1) / means.max(axis=1) <= 1 - share).mean())
-
-
-def predicted_failures_2009(rate_rps: int, best_rps: float, patience_s: float) -> float:
-    """Return what percentage of connections the model fails in 10 s on FreeBSD 7.2, backlog 128.
-
-    With retries after 3 and 9 s, and a server that answers `best_rps`.
-    """
-    made = queue_model.simulate(
-        queue_model.regular(rate_rps, 10), 1 / best_rps, 128, queue_model.RETRIES_2009_S,
-        timeout_s=patience_s, places=queue_model.freebsd_places,
-    )  # fmt: skip
-    return 100 * made["answer_s"].null_count() / len(made)
 
 
 def ways_of_accepting(

@@ -159,15 +159,10 @@ class Result:
 
     @property
     def said(self) -> str:
-        """The finding as the first sentence of a text, with its number or with why it has none."""
+        """The finding as the first sentence of a text, bold if it holds, else with its verdict."""
         if self.standing == HOLDS:
-            known = self.shown[0]
-            where = self._marked(f"{known.where}, dataset {self.dataset}")
-            return f"{self.finding.sentence} ({self.finding.measure}: {known.middle}, {where})."
+            return f"**{self.finding.sentence}**{self.fragile and f' ({self.fragile})'}."
         return f"{self.finding.sentence}? {self.verdict[0].upper()}{self.verdict[1:]}."
-
-    def _marked(self, text: str) -> str:
-        return ", ".join(filter(None, [text, self.fragile]))
 
     @cached_property
     def standing(self) -> str:
@@ -210,7 +205,8 @@ class Result:
     @property
     def verdict(self) -> str:
         """The standing with its reason, as a cell of a table has it."""
-        return self._marked(f"{self.standing}: {self.why}" if self.why else self.standing)
+        text = f"{self.standing}: {self.why}" if self.why else self.standing
+        return ", ".join(filter(None, [text, self.fragile]))
 
 
 def load(dataset: str = "") -> tuple[Finding, ...]:
@@ -257,11 +253,11 @@ _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 def _result(dataset: str, finding: Finding) -> Result:
     family = len(finding.comparisons)
-    shown = (_shown(dataset, finding.experiment, one, family) for one in finding.comparisons)
-    return Result(finding, dataset, tuple(shown))
+    each = (shown(dataset, finding.experiment, one, family) for one in finding.comparisons)
+    return Result(finding, dataset, tuple(each))
 
 
-def _shown(dataset: str, experiment: str, comparison: Comparison, family: int) -> Shown:
+def shown(dataset: str, experiment: str, comparison: Comparison, family: int = 1) -> Shown:
     """Return one comparison of a dataset, judged as one of a family of so many."""
     part = comparing.part(dataset, experiment, comparison)
     if not all(part.sides):

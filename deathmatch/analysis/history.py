@@ -227,11 +227,6 @@ def jumps(changed: pl.DataFrame) -> pl.DataFrame:
     return changed.filter(size > JUMP).sort(size, descending=True)
 
 
-def on_two_runtimes(changed: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `changes` of one release on two runtimes: the share of the runtime."""
-    return changed.filter("same_release")
-
-
 def _measured(trials: pl.DataFrame) -> pl.DataFrame:
     return releases().filter(pl.col("server").is_in(trials["server"].to_list()))
 

@@ -1,8 +1,6 @@
 """What the laws found: in a dataset, and in result files that others published.
 
-In: a dataset's tables; `data/published/results/`. Out: frames for tables and a figure, and the
-claims that LAW-STEADY touches, with all trials and with those it keeps: trials that are left out by
-their course are left out by their outcome, so that both must be seen.
+In: a dataset's tables; `data/published/results/`. Out: frames for tables and a figure.
 """
 
 import tomllib
@@ -11,15 +9,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.analysis import comparing, published, selecting
-from deathmatch.analysis.judging import Judgement
 from deathmatch.data import laws, tables
 from deathmatch.data.laws.law import KEY, RATE, Evidence
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
-from deathmatch.quantities.definitions import QUANTITIES
-from deathmatch.quantities.quantity import Points
 
 RESULTS = ROOT / "data" / "published" / "results"
 # How far rate × mean time may be off the number under way, in a table whose digits are fewer.
@@ -171,49 +165,3 @@ def results() -> pl.DataFrame:
             counted=pl.lit(float(about["connections"] * about["in_flight"])),
         ))  # fmt: skip
     return pl.concat(parts).with_columns(ratio=pl.col("product") / pl.col("counted"))
-
-
-_SIDE = {"trials": pl.Int64, "median": pl.Float64, "verdict": pl.String}
-COLUMNS = {"claim": pl.String} | _SIDE | {f"{name}_all": kind for name, kind in _SIDE.items()}
-
-
-def claims(dataset: str) -> pl.DataFrame:
-    """Return the claims, on today's releases, whose trials or medians LAW-STEADY changes.
-
-    Columns: claim, and of what decides its rule: trials, median and verdict of the trials that are
-    kept, and of all as trials_all, median_all, verdict_all.
-    """
-    others = published.deciders(dataset)
-    held = {}
-    for claim in filter(_reads_times, published.claims()):
-        held.setdefault((others.get(claim.id, dataset), claim.experiment), []).append(claim)
-    rows = []
-    for key, mine in held.items():
-        points, trials = selecting.points(*key), selecting.trials(*key)
-        if points is None or len(laws.steady(points)) == len(points):
-            continue
-        kept = [_decided(key[0], claim) for claim in mine]
-        unmarked = points.with_columns(
-            pl.col("laws_broken").list.set_difference(pl.lit([laws.STEADY.id], pl.List(pl.String)))
-        )
-        with selecting.instead({(*key, "points"): unmarked, (*key, "trials"): trials}):
-            every = [_decided(key[0], claim) for claim in mine]
-        rows += [
-            (claim.id, *_side(few), *_side(all_of_them))
-            for claim, few, all_of_them in zip(mine, kept, every, strict=True)
-            if _side(few) != _side(all_of_them)
-        ]
-    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
-
-
-def _reads_times(claim: published.Claim) -> bool:
-    names = {name for one in claim.now for name in one.statistics}
-    return any(QUANTITIES[name].points == Points.STEADY for name in names)
-
-
-def _decided(dataset: str, claim: published.Claim) -> Judgement:
-    return comparing.judged(dataset, claim.experiment, claim.now)
-
-
-def _side(part: Judgement) -> tuple[int, float | None, str]:
-    return part.interval.trials, part.interval.estimate, part.verdict

@@ -108,14 +108,6 @@ def unanswered(by_dataset: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     )
 
 
-def hardest(shares: pl.DataFrame, backlog: int) -> dict | None:
-    """Return the row of `unanswered` with a backlog's longest and then fastest points, or None."""
-    return next(
-        iter(shares.filter(backlog=backlog).sort("duration_s", RATE, descending=True).to_dicts()),
-        None,
-    )
-
-
 def slower_shares(
     points: pl.DataFrame, times: pl.DataFrame, times_us: Sequence[int] = TIMES_US
 ) -> pl.DataFrame:

@@ -1,12 +1,9 @@
 """What a figure says of its measurement: how many trials, which interval, which testbed.
 
 Alone, as in a report, a figure says all of it (`sentence`); in the paper, whose method says what
-holds of most, it says what differs (`difference`). `load` reads the record of an instrument,
-data/<kind>/<name>.json, that `deathmatch <kind> <name>` wrote.
+holds of most, it says what differs (`difference`).
 """
 
-import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -14,10 +11,8 @@ import polars as pl
 from deathmatch.analysis import phrases
 from deathmatch.analysis.stats import CONFIDENCE
 from deathmatch.data import table_files
-from deathmatch.errors import UserError
 from deathmatch.plan import paths
 from deathmatch.plan.dataset import Dataset
-from deathmatch.plan.paths import ROOT
 
 TESTBED = ["testbed", "cpus", "cpu", "kernel"]
 """The columns that say where a trial ran; `Testbed` has their values in this order."""
@@ -187,30 +182,3 @@ def waived(dataset: Dataset | None) -> str:
     """Return which rules of `check --strict` a dataset waives, each with its reason; "" if none."""
     waives = dataset.waives if dataset else {}
     return " ".join(f"The dataset waives {rule}: {reason}" for rule, reason in waives.items())
-
-
-@dataclass(frozen=True)
-class Record:
-    """One file: what the machine is, and every reading."""
-
-    path: Path
-    about: dict
-    readings: list[dict]
-
-    @property
-    def source(self) -> str:
-        """Its path from the project's folder, for a figure's `source`."""
-        return str(self.path.relative_to(ROOT))
-
-
-def load(kind: str, dataset: str) -> Record:
-    """Return the record of `table_files.record_path`; UserError for a file that holds none."""
-    path = table_files.record_path(kind, dataset)
-    try:
-        read = json.loads(path.read_text())
-        return Record(path, read["about"], read["readings"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"no record of {kind} can be read ({type(error).__name__})",
-            str(path.relative_to(ROOT)), f"write it: deathmatch {kind} {path.stem}",
-        ) from None  # fmt: skip

@@ -4,8 +4,7 @@ A selector names a server and levels of factors; those that it does not name are
 """
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
@@ -330,38 +329,14 @@ def _clear_tables() -> None:
         cached.cache_clear()
 
 
-@contextmanager
-def instead(given: dict[tuple[str, str, str], pl.DataFrame]) -> Iterator[None]:
-    """Decide on these tables, by (dataset, experiment, table), before they are written anywhere.
-
-    Meanwhile no other table of their datasets is known, but for the histograms of times: they are
-    joined to the points that are given.
-    """
-    _clear_tables()
-    _GIVEN.update(given)
-    try:
-        yield
-    finally:
-        _GIVEN.clear()
-        _clear_tables()
-
-
-_GIVEN: dict[tuple[str, str, str], pl.DataFrame] = {}
-
-
 def _table(
     dataset: str, experiment: str, table: str, *, any_client: bool = False
 ) -> pl.DataFrame | None:
-    if any(dataset == known for known, _, _ in _GIVEN):
-        given = _GIVEN.get((dataset, experiment, table))
-    elif not files.exists("experiment", experiment):
+    if not files.exists("experiment", experiment):
         return None
-    else:
-        try:
-            given = tables.read(dataset, experiment, table)
-        except UserError:
-            return None
-    if given is None:
+    try:
+        given = tables.read(dataset, experiment, table)
+    except UserError:
         return None
     return tables.of_any_client(given) if any_client else tables.of_main_client(given)(given)
 

@@ -27,46 +27,6 @@ def audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
-def _instrument(parser: argparse.ArgumentParser, kind: str, duration_s: int) -> None:
-    """Declare what every instrument takes (`instruments.instrument`)."""
-    parser.add_argument("name", help=f"name of the file to write, data/{kind}/<name>.json")
-    parser.add_argument(
-        "--repetitions", type=int, default=5, metavar="N",
-        help="number of repetitions of each reading, in random order; default: 5",
-    )  # fmt: skip
-    parser.add_argument(
-        "--duration", type=int, default=duration_s, metavar="S", dest="duration_s",
-        help=f"duration of each reading in seconds; default: {duration_s}",
-    )  # fmt: skip
-
-
-def accepting(parser: argparse.ArgumentParser) -> None:
-    """Declare what `accepting` takes."""
-    _instrument(parser, "accepting", 3)
-    parser.add_argument(
-        "--threads", type=int, action="append", default=[], metavar="N",
-        help="number of threads that share the socket; repeatable; default: 1, 4 and 16",
-    )  # fmt: skip
-    parser.add_argument(
-        "--backlog", type=int, action="append", default=[], metavar="N",
-        help="backlog of the server with work to do; repeatable; default: 8, 32, 128 and 512",
-    )  # fmt: skip
-
-
-def profile(parser: argparse.ArgumentParser) -> None:
-    """Declare what `profile` takes."""
-    _instrument(parser, "profile", 5)
-    parser.add_argument(
-        "--idle", type=int, action="append", default=[], metavar="N",
-        help="number of idle connections; repeatable; default: 0, 900 and 8000",
-    )  # fmt: skip
-    parser.add_argument(
-        "--mechanism", action="append", default=[], metavar="NAME",
-        choices=("select", "poll", "epoll", "io_uring"),
-        help="readiness mechanism of the server; repeatable; default: all four",
-    )  # fmt: skip
-
-
 def new_server(parser: argparse.ArgumentParser) -> None:
     """Declare what `new-server` takes."""
     parser.add_argument("name", help="name of the new folder in servers/")

@@ -38,18 +38,6 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Reads the settings and limits of each host, and looks for a second what else runs. "
             "Exits 3 if a finding refuses a run.",
         ),
-        "accepting": Command(
-            "measure how long a connection waits to be accepted, and who is woken",
-            "instruments.accepting", arguments.accepting, "mine --backlog 128 --threads 16",
-            "Offers connections to a server in C, by backlog and load, and by the way in which "
-            "threads share the socket. Writes data/accepting/<name>.json.",
-        ),
-        "profile": Command(
-            "measure in which of the kernel's functions a request's time goes",
-            "instruments.profile", arguments.profile, "mine --idle 900 --repetitions 1",
-            "Samples the call chains of a server in C with perf, for each readiness mechanism, by "
-            "idle connections and rate. Writes data/profile/<name>.json.",
-        ),
     },
     "Add a server": {
         "try": Command(

@@ -1,4 +1,4 @@
-"""Where tables and instruments' records are, and which dataset has them; none is read."""
+"""Where tables are, and which dataset has them; none is read."""
 
 from pathlib import Path
 
@@ -55,10 +55,3 @@ def of_other_datasets(dataset: str) -> dict[str, str]:
     """Return the experiments that the paper of a dataset shows of another one, each with that."""
     holders = {name: dataset_with(dataset, name) for name in files.names("experiment")}
     return {name: other for name, other in holders.items() if other != dataset}
-
-
-def record_path(kind: str, dataset: str) -> Path:
-    """Return the dataset's own record of an instrument, or the committed one if it has none."""
-    folder = ROOT / "data" / kind
-    own = folder / f"{dataset}.json"
-    return own if own.is_file() else folder / "reference.json"

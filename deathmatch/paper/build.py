@@ -94,6 +94,8 @@ def build(
     )
     if alone:
         last = {}
+    else:
+        first = {name: markdown.running(text) for name, text in first.items()}
     texts = {name: f"{first[name]}\n{last.get(name, '')}" for name in first}
     whole = markdown.joined(list(first.values()), list(last.values()))
     kind = report.NAME if alone else report.PAPER

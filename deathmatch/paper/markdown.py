@@ -21,6 +21,11 @@ DIVIDER = """::: {.appendices}
 
 Every table, every variant and the method in full.
 :::"""
+# A number with its unit, as `analysis.phrases.interval` writes it with its interval and trials.
+ESTIMATE = re.compile(
+    r"(?P<number>\d[\d\u202f.]*(?:[\u202f ][^\s()]+)?)"
+    r" \((?P<interval>(?:interval [^()]+, )?n = \d+)\)"
+)
 ROLE = re.compile(r"\{([a-z][\w:-]*)\}`[^`]*`|^```+\{([a-z][\w-]*)\}", re.M)
 
 # Each block of a notebook: its kind, or the label of its figure or table, and its Markdown.
@@ -223,6 +228,14 @@ def resolved(text: str, values: dict[str, str], name: str) -> str:
             else "write [@key] to cite, @fig-x to refer, ::: note for a remark",
         )  # fmt: skip
     return text
+
+
+def running(text: str) -> str:
+    """Return a narrative with its numbers alone: pointing at one shows interval and trials.
+
+    On paper, the figure or the table that a sentence names has them.
+    """
+    return ESTIMATE.sub(r'[\g<number>]{.estimate title="\g<interval>" tabindex="0"}', text)
 
 
 def joined(narrative: list[str], appendices: list[str]) -> str:

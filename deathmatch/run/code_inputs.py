@@ -15,7 +15,6 @@ PACKAGES = (
     "quantities",
     "data",
     "measure",
-    "instruments",
     "analysis",
     "paper",
     "run",

@@ -14,7 +14,6 @@ from deathmatch.hosts import hardware
 from deathmatch.paper import report
 from deathmatch.plan import files, matrix, paths
 from deathmatch.plan.dataset import PROBES
-from deathmatch.plan.paths import ROOT
 from deathmatch.plan.record import NOT_BUILT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
@@ -48,7 +47,6 @@ LEDGERS = "build/ledgers"
 # A file for each sitting that was judged and kept.
 JUDGED = "build/sittings"
 # How a notebook's cell reads the record of a side instrument.
-LOADED_RECORD = re.compile(r'\bprovenance\.load\("([\w-]+)"')
 
 
 @dataclass(frozen=True)
@@ -380,12 +378,6 @@ def _header_of(text: str) -> dict:
 def reads_ledger(notebook: Path) -> bool:
     """Return whether a notebook's header says that it reads a ledger: `ledger: true`."""
     return bool(_header(notebook).get("ledger"))
-
-
-def records_of(notebook: Path, dataset: str) -> list[str]:
-    """Return the records of side instruments that a notebook's cells load for a dataset."""
-    kinds = LOADED_RECORD.findall(notebook.read_text())
-    return [str(table_files.record_path(kind, dataset).relative_to(ROOT)) for kind in kinds]
 
 
 def experiments_of(notebook: Path) -> list[str]:

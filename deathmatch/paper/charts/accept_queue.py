@@ -1,4 +1,4 @@
-"""The charts of the accept queue: places, connection times, outcomes, reply rates by backlog.
+"""The charts of the accept queue: places, connection times, outcomes.
 
 In: frames of `deathmatch.analysis.accept_queue`. Out: charts.
 """
@@ -32,19 +32,6 @@ def waiting(waits: pl.DataFrame) -> alt.VConcatChart | alt.ConcatChart:
         if way in known
     ]  # fmt: skip
     return theme.together(panels)
-
-
-def rates_by_backlog(curves: dict[str, pl.DataFrame]) -> alt.VConcatChart | alt.ConcatChart:
-    """Return a panel for each server: `rate_by_backlog`, by title."""
-    panels = [
-        theme.lines(
-            frame, "backlog_connections", "reply_rate_rps", "series", low="low_rps",
-            high="high_rps", order=frame["series"].unique(maintain_order=True).to_list(),
-            log_x=True, width=380, height=180, x_title="listen backlog (connections, logarithmic)",
-        ).properties(title=title)
-        for title, frame in curves.items()
-    ]  # fmt: skip
-    return theme.together(panels).resolve_scale(color="independent", shape="independent")
 
 
 def drawn(shares: pl.DataFrame) -> pl.DataFrame:
