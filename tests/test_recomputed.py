@@ -584,9 +584,11 @@ def dataset_and_laws() -> list[str]:
     # No law judges what a store holds.
     points = pl.concat(frame.select(columns) for frame in every).drop_nulls("laws_judged")
     limits = pl.concat(frame["limit"] for frame in every if {REPLY, "limit"} <= {*frame.columns})
+    limits = limits.fill_null("unknown")
     names = {
         "client": "the load generator", "testbed": "the testbed",
         "other load": "other work on the machine", "server": "the server", "none": "nothing",
+        "unknown": "not known",
     }  # fmt: skip
     of_limit = [f"{name} at {number((limits == limit).sum())}" for limit, name in names.items()]
     broken = pl.col("laws_broken").list

@@ -138,7 +138,7 @@ def test_every_package_has_its_place_in_the_order():
     assert here - {"__init__", "__main__"} == set(ORDER)
 
 
-MOST_LINES, MOST_MODULES = 34_000, 260
+MOST_LINES, MOST_MODULES = 33_000, 250
 
 
 def budgets() -> dict[str, int]:

@@ -210,9 +210,3 @@ def way_ratio(trials: pl.DataFrame, above: str, below: str, measure: str) -> Int
     """Return the interval of a measure's ratio between two ways on one CPU, paired by round."""
     one_cpu = trials.filter(pl.col("schedulers") == "one")
     return stats.ratio(one_cpu, pl.col("way") == above, pl.col("way") == below, measure)
-
-
-def held_by(trials: pl.DataFrame, way: str) -> Interval:
-    """Return the interval of the most connections that a way's server held, on one CPU."""
-    mine = trials.filter(pl.col("way") == way, pl.col("schedulers") == "one")["held"]
-    return stats.interval(mine.to_list())

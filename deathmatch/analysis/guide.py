@@ -22,7 +22,7 @@ def rows(results: Sequence[Result]) -> pl.DataFrame:
     """
     return pl.DataFrame(
         [
-            (place, shown.what, _trials(shown), _elsewhere(one, shown), _minutes(one, shown))
+            (place, shown.what, _trials(shown), *_looked_up(one, shown))
             for place, one in enumerate(results, 1)
             for shown in one.shown
         ],
@@ -37,36 +37,38 @@ def _trials(shown: Shown) -> str:
     return "; ".join(f"{selecting.selector_phrase(one)}: {len(known)}" for one, known in sides)
 
 
-def _elsewhere(one: Result, shown: Shown) -> str:
+def _looked_up(one: Result, shown: Shown) -> tuple[str, float | None]:
+    """Return the comparison at other rates, and the minutes that its trials took."""
+    if shown.absent:
+        return "", None
+    place = (one.dataset, one.finding.experiment)
+    variants = selecting.compared_variants(*place, shown.comparison)
+    behind = [variant.points for variant, _ in variants]
+    return _elsewhere(place, shown, behind), _minutes(place, behind)
+
+
+def _elsewhere(place: tuple[str, str], shown: Shown, behind: list[pl.DataFrame]) -> str:
     """Return the same comparison at each other rate at which all that is compared was measured."""
-    place, compared = (one.dataset, one.finding.experiment), shown.comparison
-    points = selecting.points(*place)
-    if shown.absent or RATE not in points.columns:
+    offered = selecting.points(*place)
+    if RATE not in offered.columns:
         return ""
-    variants = [variant for variant, _ in selecting.compared_variants(*place, compared)]
-    used = {rate for variant in variants for rate in variant.points[RATE]}
+    used = {rate for points in behind for rate in points[RATE]}
     known = []
-    for rate_rps in sorted(set(points[RATE]) - used):
-        sides = {name: side | {RATE: rate_rps} for name, side in zip("ab", compared.sides)}
-        there = compared.model_copy(update=sides | {"rate": None, "least_s": 0})
+    for rate_rps in sorted(set(offered[RATE]) - used):
+        sides = {name: side | {RATE: rate_rps} for name, side in zip("ab", shown.comparison.sides)}
+        there = shown.comparison.model_copy(update=sides | {"rate": None, "least_s": 0})
         again = findings.shown(*place, there)
         if again.number:
             known.append((again.interval.estimate, f"{again.number} at {_rate(rate_rps)}"))
-    texts = [text for _, text in known]
     if len(known) > LISTED:
-        texts = [f"{len(known)} other rates, from {min(known)[1]}", f"to {max(known)[1]}"]
-    return " ".join(texts) if len(known) > LISTED else "; ".join(texts)
+        return f"{len(known)} other rates, from {min(known)[1]} to {max(known)[1]}"
+    return "; ".join(text for _, text in known)
 
 
-def _minutes(one: Result, shown: Shown) -> float | None:
-    place, compared = (one.dataset, one.finding.experiment), shown.comparison
-    if shown.absent:
-        return None
+def _minutes(place: tuple[str, str], behind: list[pl.DataFrame]) -> float | None:
     key = ["server", "variant", "n"]
-    behind = [
-        variant.points.select(key) for variant, _ in selecting.compared_variants(*place, compared)
-    ]
-    took = selecting.trials(*place).join(pl.concat(behind), on=key, how="semi")["wall_us"]
+    trials = pl.concat(points.select(key) for points in behind)
+    took = selecting.trials(*place).join(trials, on=key, how="semi")["wall_us"]
     return None if took.null_count() else took.sum() / 60e6
 
 

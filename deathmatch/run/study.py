@@ -46,7 +46,6 @@ EXPLORER = [
 LEDGERS = "build/ledgers"
 # A file for each sitting that was judged and kept.
 JUDGED = "build/sittings"
-# How a notebook's cell reads the record of a side instrument.
 
 
 @dataclass(frozen=True)
