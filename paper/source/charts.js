@@ -10,8 +10,12 @@
   function adapted(box, width) {
     const text = box.parentElement.querySelector("script").textContent;
     // The theme's grey, which marks set themselves, is too dark by night.
-    const spec = JSON.parse(dark.matches ? text.replaceAll("#6E6E6E", "#A3A39F") : text);
+    const spec = JSON.parse(dark.matches ? text.replaceAll("#6E6E6E", "#A3A39F") : text, (key, value) => (
+      width < 560 && key === "legend" && value?.columns > 2 ? { ...value, columns: 2 } : value
+    ));
     spec.config = { ...spec.config, background: null };
+    // The title of a short axis may be longer than it: it ends where the axis does, and is not cut.
+    if (width < 560) spec.config.axisX = { ...spec.config.axisX, titleAnchor: "end" };
     spec.description = box.getAttribute("aria-label");
     if (dark.matches) {
       for (const [part, values] of Object.entries(night)) {

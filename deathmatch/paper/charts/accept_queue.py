@@ -93,7 +93,7 @@ def outcomes(account: pl.DataFrame) -> alt.LayerChart:
     base = alt.Chart(stacked).encode(y=y)
     colours = alt.Scale(domain=OUTCOMES, range=[*_BLUES, theme.PALETTE[1], "#333333"])
     x_scale = alt.Scale(domain=[0, 100], nice=False)
-    bars = base.mark_bar(height=17).encode(
+    bars = base.mark_bar(height=14).encode(
         x=alt.X("start:Q", title="of 100 connections offered", scale=x_scale),
         x2="end:Q",
         color=alt.Color("outcome:N", scale=colours, title=None, legend=alt.Legend(columns=3)),
@@ -110,4 +110,4 @@ def outcomes(account: pl.DataFrame) -> alt.LayerChart:
         )
         .properties(name="inside")
     )
-    return (bars + text).properties(width=440, height=24 * stacked["variant"].n_unique())
+    return (bars + text).properties(width=440, height=18 * stacked["variant"].n_unique())

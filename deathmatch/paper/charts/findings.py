@@ -6,7 +6,7 @@ import polars as pl
 from deathmatch.analysis.findings import REFERENCE, Result, Shown
 from deathmatch.paper.theme import GREY, PALETTE, axes
 
-_COLUMNS, _WIDTH, _ROW = 3, 185, 42
+_COLUMNS, _WIDTH, _ROW = 3, 185, 34
 THEIRS = "posts"
 _SCHEMA = {
     "what": pl.String, "of": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64,
@@ -27,7 +27,7 @@ def panels(results: list[Result], reference: list[Result]) -> alt.ConcatChart | 
     ]
     if not charts:
         return None
-    return alt.concat(*charts, columns=_COLUMNS, spacing={"row": 16, "column": 26}).resolve_scale(
+    return alt.concat(*charts, columns=_COLUMNS, spacing={"row": 8, "column": 26}).resolve_scale(
         color="independent", y="independent", yOffset="independent"
     )
 
@@ -66,7 +66,7 @@ def _panel(axis: str, frame: pl.DataFrame, place: int) -> alt.LayerChart:
         y=y,
         x=alt.X("value:Q", title=axis, scale=scale,
                 axis=alt.Axis(tickCount=3, format="~s" if high >= 10_000 else ",~r")),
-        yOffset=alt.YOffset("of:N", sort=datasets, scale=alt.Scale(rangeMin=16, rangeMax=_ROW - 6)),
+        yOffset=alt.YOffset("of:N", sort=datasets, scale=alt.Scale(rangeMin=14, rangeMax=_ROW - 4)),
         color=alt.Color("of:N", legend=None, scale=alt.Scale(domain=datasets, range=colours)),
         tooltip=axes.tooltip(
             frame, what="compared", of="dataset", value=axis, **axes.ends("low", "high")

@@ -8,6 +8,9 @@ import polars as pl
 from deathmatch.paper.theme import axes, parts
 from deathmatch.paper.theme.axes import GREY, PALETTE
 
+# Pixels of a row of `dots`.
+_ROW = 19
+
 
 def lines(
     frame: pl.DataFrame,
@@ -214,8 +217,8 @@ def dots(
         frame.filter(pl.col(classes).is_first_distinct(), pl.col(classes) > 1) if classes else ()
     )
     if len(first):
-        parting = alt.Chart(first.select(category)).mark_rule(yOffset=-12, color=GREY)
+        parting = alt.Chart(first.select(category)).mark_rule(yOffset=-_ROW / 2, color=GREY)
         layers.insert(0, parting.encode(y=rows))
     # A higher chart than 940 is set with type of less than 7 pt on a printed page.
-    height = min(940, 24 * max(1, frame[category].n_unique()))
+    height = min(940, _ROW * max(1, frame[category].n_unique()))
     return alt.layer(*layers).properties(width=width, height=height)
