@@ -203,11 +203,6 @@ def test_the_registry_loads_no_data_frames():
     assert done.stdout.endswith("] False\n")
 
 
-def test_load_knows_no_package_but_errors():
-    text = "".join(path.read_text() for path in (ROOT / "deathmatch/load").glob("*.py"))
-    assert set(re.findall(r"(?:from|import) deathmatch\.(\w+)", text)) <= {"errors", "load"}
-
-
 def test_only_hosts_know_how_a_namespace_is_entered():
     package = ROOT / "deathmatch"
     for path in package.rglob("*.py"):
