@@ -1,8 +1,9 @@
 """What a load generator has against the answers of a server with one fault."""
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,3 +52,19 @@ def asked(client: str, experiment: str, port: int, folder: Path, programs: str =
     except Truncated:
         fields = None
     return answers_problem(generator, fields, log.read_text())
+
+
+def summary_of_wsload(
+    connections: dict[str, int], outcomes: dict[str, int], messages: dict[str, int] | None = None,
+    limited_by: Sequence[str] = (),
+) -> str:  # fmt: skip
+    """Return what wsload prints at its end, of these counts; what has none is 0."""
+    kinds = ("intended", "sent", "echoed", "lost", "unsent", "mismatched")
+    counts = dict.fromkeys(kinds, 0) | (messages or {})
+    return json.dumps({
+        "connections": {f"{name}_count": count for name, count in connections.items()}
+        | {"outcomes_count": outcomes},
+        "messages": {f"{name}_count": count for name, count in counts.items()},
+        "client": {"lag": {"p99_us": 3, "max_us": 9}, "cpu_us": 5, "resident_peak_bytes": 7,
+                   "loop_busy_share": 0.5, "limited_by": limited_by},
+    })  # fmt: skip

@@ -8,7 +8,6 @@ import struct
 import subprocess
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import polars as pl
 import pytest
@@ -242,25 +241,6 @@ def test_a_server_that_goes_away_refuses(client):
     assert fields["errors_total"] + fields["replies"] == 120
 
 
-class Page(BaseHTTPRequestHandler):
-    """Answers "Hello, world" and closes the connection."""
-
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Length", "12")
-        self.end_headers()
-        self.wfile.write(b"Hello, world")
-
-    def log_message(self, *_):
-        pass
-
-
-class KeptPage(Page):
-    """Answers the same and keeps the connection."""
-
-    protocol_version = "HTTP/1.1"
-
-
 def established(port: int) -> int:
     lines = subprocess.run(
         ["ss", "-Htn", "state", "established", f"sport = :{port}"], capture_output=True, text=True
@@ -409,23 +389,20 @@ BIN = 0.008
 """The width of roundtrip's bins, as a share; those of httperf are 10 us wide."""
 
 
-class DelayedPage(Page):
-    numbers = itertools.count()
-
-    def do_GET(self):
-        time.sleep(SHORT_S if next(self.numbers) % 2 == 0 else LONG_S)
-        super().do_GET()
-
-
 def test_in_httperfs_place_it_counts_and_times_as_httperf_does(client):
     """The same load on the same server by both: equal counts, and the planted times."""
+
+    def answer(number, connection, _):
+        time.sleep(SHORT_S if number % 2 == 0 else LONG_S)
+        connection.sendall(ANSWER)
+        connection.close()
+
     theirs = registry.generator("httperf")
     ours = registry.of_trial({"client": "roundtrip", "factors": {"load_generator": "roundtrip"}})
     seen = {}
-    with ThreadingHTTPServer(("127.0.0.1", 0), DelayedPage) as peer:
-        threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
+    with Server(answer) as peer:
         for generator, program in ((theirs, "httperf"), (ours, client)):
-            words = generator.command("127.0.0.1", peer.server_port, HTTPERF_LOAD, 50, 1.1)
+            words = generator.command("127.0.0.1", peer.port, HTTPERF_LOAD, 50, 1.1)
             text = subprocess.run(
                 [program, *words[1:]], capture_output=True, text=True, timeout=HUNG_S
             ).stdout
@@ -438,7 +415,6 @@ def test_in_httperfs_place_it_counts_and_times_as_httperf_does(client):
                 delay_s = SHORT_S if q < 0.5 else LONG_S
                 time_s = histogram.quantile_us(times, q) / 1e6
                 assert (1 - BIN) * delay_s <= time_s <= delay_s + MARGIN_S, (program, q)
-        peer.shutdown()
     pl.DataFrame([seen[ours]], schema=ours.columns, strict=True)
     assert ours.columns == theirs.columns
     alike = ["connections", "requests", "replies", "replies_2xx", "errors_total",
@@ -464,19 +440,15 @@ more than a busy machine makes a tenth of all connections wait."""
 def test_every_client_of_several_has_its_part_of_the_connections(client):
     load = HTTPERF_LOAD | {"requests_per_connection": 2}
     ours = registry.generator("roundtrip", "httperf")
-    sources = ["127.0.0.2", "127.0.0.3"]
-    with ThreadingHTTPServer(("127.0.0.1", 0), KeptPage) as peer:
-        threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
-        texts = []
-        for index, source in enumerate(sources):
-            part = Part(index, 2)
-            words = ours.command("127.0.0.1", peer.server_port, load, 202, 0.5, part, [source])
-            texts.append(
-                subprocess.run(
-                    [client, *words[1:]], capture_output=True, text=True, timeout=HUNG_S
-                ).stdout
+    texts = []
+    with Server(lambda _, connection, __: connection.sendall(ANSWER)) as peer:
+        for index in range(2):
+            part, source = Part(index, 2), f"127.0.0.{index + 2}"
+            words = ours.command("127.0.0.1", peer.port, load, 202, 0.5, part, [source])
+            done = subprocess.run(
+                [client, *words[1:]], capture_output=True, text=True, timeout=HUNG_S
             )
-        peer.shutdown()
+            texts.append(done.stdout)
     fields = ours.parse(tuple(texts), 0.5)
     assert (fields["connections"], fields["replies"], fields["errors_total"]) == (50, 100, 0)
     assert fields["connection_length_replies"] == 2
