@@ -12,6 +12,7 @@ import few
 import polars as pl
 import pytest
 from conftest import ROOT
+from fuzz.samples import ROUNDTRIP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,6 +71,20 @@ def test_wsload_reports_merge(parts):
     seconds = client.seconds(together).filter(pl.col("quantity") == "latency")
     assert seconds["count"].sum() == sum(whole(parts).values()) + 2 * n
     assert client.parse(client.merge([wsload_report(whole(parts))]), 3) == one
+
+
+def test_rates_of_clients_that_start_together_add_up():
+    trial = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
+    for name, text, rate in (
+        ("httperf", (trial / "httperf-2000.txt").read_text(), "reply_rate_avg_rps"),
+        ("roundtrip", ROUNDTRIP[0].decode(), "reply_rate_offered_window_rps"),
+    ):
+        generator = registry.generator(name)
+        one, two = (generator.parse((text,) * count, 1) for count in (1, 2))
+        assert two["replies"] == 2 * one["replies"]
+        # httperf's own is a mean of samples.
+        assert two[rate] == pytest.approx(2 * one[rate], rel=0.06)
+        assert two["test_duration_us"] == one["test_duration_us"]
 
 
 @pytest.mark.parametrize("name", registry.names())
