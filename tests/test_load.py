@@ -53,7 +53,7 @@ def wsload_report(bins: dict[int, int]) -> wsload.Report:
     return wsload.Report((summary,), frame)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(HALVES)
 def test_wsload_reports_merge(parts):
     client = registry.generator("wsload")
