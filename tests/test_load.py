@@ -100,6 +100,7 @@ def test_each_has_all_that_the_protocol_asks(name):
     words = generator.command("10.0.0.1", 80, load, 100, 1)
     assert words[0] == client.program and all(isinstance(word, str) for word in words)
     assert generator.time_limit_s(load, 1) > 1
+    assert {*generator.wrong_replies, *generator.wrong_besides} <= set(generator.columns)
     empty = generator.read(Path("nothing-is-here.txt"))
     with pytest.raises(Truncated):
         generator.parse(empty, 1)
