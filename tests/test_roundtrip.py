@@ -3,7 +3,6 @@
 import itertools
 import re
 import socket
-import socketserver
 import struct
 import subprocess
 import threading
@@ -12,6 +11,7 @@ import time
 import polars as pl
 import pytest
 from conftest import HUNG_S, ROOT, first_line
+from few import Server
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, httperf, registry, roundtrip
@@ -29,38 +29,6 @@ def client(tmp_path_factory) -> str:
     out = tmp_path_factory.mktemp("roundtrip")
     subprocess.run([ROOT / "clients" / "roundtrip" / "build", out], check=True)
     return str(out / "bin" / "roundtrip")
-
-
-class Server(socketserver.ThreadingTCPServer):
-    """Calls `answer(number, connection, request)` for each request of all its connections."""
-
-    allow_reuse_address = daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, answer=lambda number, connection, request: connection.sendall(request)):
-        self.answer, self.arrivals, self._numbers = answer, [], itertools.count()
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.port = self.server_address[1]
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-
-    def number(self) -> int:
-        self.arrivals.append(time.monotonic())
-        return next(self._numbers)
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self.server_close()
-
-
-class Handler(socketserver.BaseRequestHandler):
-    def handle(self):
-        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            # What is sent at once comes at once: one request, however long.
-            while data := self.request.recv(4096):
-                self.server.answer(self.server.number(), self.request, data)
-        except OSError:
-            pass
 
 
 def report(client: str, port: int, rate_rps: int = 0, duration_s: float = 0.5, **load) -> str:
