@@ -277,9 +277,9 @@ def test_another_answer_is_told_from_none():
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_every_variant_conforms(shared_tree, server):
+def test_every_variant_conforms(tree: Tree, server):
     """tests/conformance/test_every_server.py has every server, and every level in each."""
-    for one in check_variants(shared_tree, server, everywhere=False):
+    for one in check_variants(tree, server, everywhere=False):
         assert_conforms(one)
         assert one["stop"] == {"on_sigterm": True, "killed": [], "left": []}, one["variant"]
 
