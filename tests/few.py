@@ -1,8 +1,14 @@
-"""What a load generator has against the answers of a server with one fault."""
+"""Servers with one fault or habit, and what a load generator has against their answers."""
 
+import itertools
+import json
+import socket
+import socketserver
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,3 +57,51 @@ def asked(client: str, experiment: str, port: int, folder: Path, programs: str =
     except Truncated:
         fields = None
     return answers_problem(generator, fields, log.read_text())
+
+
+def summary_of_wsload(
+    connections: dict[str, int], outcomes: dict[str, int], messages: dict[str, int] | None = None,
+    limited_by: Sequence[str] = (),
+) -> str:  # fmt: skip
+    """Return what wsload prints at its end, of these counts; what has none is 0."""
+    kinds = ("intended", "sent", "echoed", "lost", "unsent", "mismatched")
+    counts = dict.fromkeys(kinds, 0) | (messages or {})
+    return json.dumps({
+        "connections": {f"{name}_count": count for name, count in connections.items()}
+        | {"outcomes_count": outcomes},
+        "messages": {f"{name}_count": count for name, count in counts.items()},
+        "client": {"lag": {"p99_us": 3, "max_us": 9}, "cpu_us": 5, "resident_peak_bytes": 7,
+                   "loop_busy_share": 0.5, "limited_by": limited_by},
+    })  # fmt: skip
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """Calls `answer(number, connection, request)` for each request of all its connections."""
+
+    allow_reuse_address = daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, answer=lambda number, connection, request: connection.sendall(request)):
+        self.answer, self.arrivals, self._numbers = answer, [], itertools.count()
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.port = self.server_address[1]
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def number(self) -> int:
+        self.arrivals.append(time.monotonic())
+        return next(self._numbers)
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            # What is sent at once comes at once: one request, however long.
+            while data := self.request.recv(4096):
+                self.server.answer(self.server.number(), self.request, data)
+        except OSError:
+            pass

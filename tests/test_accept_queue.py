@@ -1,5 +1,6 @@
 """The accept queue: ways of accepting, settings and accounts that are what they say."""
 
+import contextlib
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import select
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -47,7 +49,7 @@ def points(measured, abort: int) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("abort", [0, 1])
-def test_settings_are_in_force(measured, abort):
+def test_settings_are_in_force_and_each_request_has_its_work(measured, abort):
     found = measured[1][abort]
     assert found["outcome"] == "measured", found["reason"]
     assert found["sysctl"]["server"]["net.ipv4.tcp_abort_on_overflow"] == str(abort)
@@ -58,10 +60,6 @@ def test_settings_are_in_force(measured, abort):
     # at the SYN, which is dropped, and seldom at the last ACK, which may be answered by a reset.
     most = point["server_resets_sent"] if abort else 0
     assert point["errors_connection_reset"] <= most
-
-
-def test_each_request_has_its_work(measured):
-    (point,) = points(measured, 0).to_dicts()
     assert 200_000 < point["server_cpu_ns"] / point["server_passive_opens"] < 400_000
 
 
@@ -113,24 +111,37 @@ def programs(tmp_path_factory) -> Path:
     return out
 
 
+@contextlib.contextmanager
+def serving(programs: Path, *words: str) -> Iterator[tuple[subprocess.Popen, int]]:
+    """Start the server with a backlog and a way of accepting; yield it, and its port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        [programs / "acceptors", "127.0.0.1", str(port), *words, "0"], stderr=subprocess.PIPE,
+        env=os.environ | {"LD_PRELOAD": str(programs / "calls.so")},
+    )  # fmt: skip
+    try:
+        wait_for(lambda: listening(port), "the server listens")
+        yield server, port
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def listening(port: int) -> list[str]:
+    query = ["ss", "--no-header", "--listening", "--tcp", "--numeric", f"sport = :{port}"]
+    done = subprocess.run(query, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
     ("way", "sockets", "threads"),
     [("one", 1, 1), ("many", 1, 1), ("several", 1, 4), ("herd", 1, 4), ("reuseport", 4, 4)],
 )
 def test_way_of_accepting_is_what_it_says(programs, way, sockets, threads):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = os.environ | {"LD_PRELOAD": str(programs / "calls.so")}
-    words = [programs / "acceptors", "127.0.0.1", str(port), "128", way, "0"]
-    server = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE)
-
-    def listening() -> list[str]:
-        query = ["ss", "--no-header", "--listening", "--tcp", "--numeric", f"sport = :{port}"]
-        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split("\n")
-
-    try:
-        wait_for(lambda: len(listening()) == sockets + 1, f"{sockets} listening sockets")
+    with serving(programs, "128", way) as (server, port):
+        wait_for(lambda: len(listening(port)) == sockets, f"{sockets} listening sockets")
         tasks = Path(f"/proc/{server.pid}/task")
         wait_for(lambda: len(list(tasks.iterdir())) == threads, f"{threads} threads")
         server.send_signal(signal.SIGSTOP)
@@ -141,9 +152,8 @@ def test_way_of_accepting_is_what_it_says(programs, way, sockets, threads):
         for client in clients:
             assert client.makefile("rb").read().endswith(b"\r\n\r\nHello, world")
             client.close()
-    finally:
         server.kill()
-        calls = server.communicate()[1].decode()
+        calls = server.stderr.read().decode()
     assert calls.count("a") == CONNECTIONS, calls
     if threads == 1:
         at_a_time = max(len(run) for run in re.findall("a+", calls))
@@ -151,28 +161,11 @@ def test_way_of_accepting_is_what_it_says(programs, way, sockets, threads):
 
 
 def test_request_in_pieces_is_answered_once(programs):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    words = [programs / "acceptors", "127.0.0.1", str(port), "1", "one", "0"]
-    server = subprocess.Popen(words)
-    try:
-        client = wait_for(lambda: connected(port), "the server listens")
+    with serving(programs, "1", "one") as (_, port):
+        client = socket.create_connection(("127.0.0.1", port), 5)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for piece in (b"GET / HTTP/1.1\r", b"\nA: b\r\n\r", b"\r\n\r"):
             client.sendall(piece)
             assert select.select([client], [], [], 0.1)[0] == []
         client.sendall(b"\n")
-        answer = client.makefile("rb").read()
-        assert answer.count(b"HTTP/1.1 200 OK") == 1
-    finally:
-        server.kill()
-        server.wait()
-
-
-def connected(port: int) -> socket.socket | None:
-    try:
-        client = socket.create_connection(("127.0.0.1", port), 5)
-    except ConnectionRefusedError:
-        return None
-    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return client
+        assert client.makefile("rb").read().count(b"HTTP/1.1 200 OK") == 1

@@ -23,9 +23,12 @@ SEARCHES = 25
 @pytest.mark.parametrize("kind", KINDS)
 def test_planted_capacities_are_found_or_refused(kind):
     """Within 2 % nearly all, within 4 % all; other load costs answers, and biases by its share."""
-    found, servers = [], planted(kind, SEARCHES)
-    for one in servers:
-        end, _ = searched(one)
+    found, usual = [], search.usual(ASKED)
+    for one in planted(kind, SEARCHES):
+        end, made = searched(one)
+        if kind == "a sharp knee":
+            took = len(made), sum(offer.duration_s for offer, _ in made)
+            assert took == pytest.approx(usual, abs=6)
         if end.outcome == search.FOUND:
             found.append((end.rate_rps / one.capacity_rps - 1, end, one.capacity_rps))
         else:
@@ -38,15 +41,6 @@ def test_planted_capacities_are_found_or_refused(kind):
     assert sum(error <= 0.02 for error in off) >= least * SEARCHES
     covered = [end.low_rps <= capacity <= end.high_rps for _, end, capacity in found]
     assert sum(covered) >= 0.8 * len(covered)
-
-
-def test_a_search_takes_some_forty_probes():
-    for one in planted("a sharp knee", SEARCHES):
-        end, made = searched(one)
-        count, load_s = search.usual(ASKED)
-        offered_s = sum(offer.duration_s for offer, _ in made)
-        assert end.outcome == search.FOUND
-        assert abs(len(made) - count) <= 6 and abs(offered_s - load_s) <= 6
 
 
 def test_a_machine_that_wanders_needs_a_wider_margin():
@@ -75,8 +69,11 @@ def test_shares_of_what_was_found_are_offered_last():
     _, made = searched(Planted(5000, 7), longer)
     assert [offer.duration_s for offer, _ in made][-3:] == [5, 5, 5]
     assert search.usual(longer)[1] == search.usual(ASKED)[1] + 3 * (5 - ASKED["probe_s"])
+
+
+def test_a_clients_limit_is_no_capacity():
     end, made = searched(Planted(30_000, 1, client_rps=12_000))
-    assert end.outcome == search.CLIENT
+    assert end.outcome == search.CLIENT and end.rate_rps == pytest.approx(12_000, rel=0.03)
     assert search.COST not in [offer.step for offer, _ in made]
 
 
@@ -88,11 +85,6 @@ def test_the_same_results_give_the_same_rates():
     assert begun == offers and none is None
     other = [Result(1 - told[0].late_share, False), *told[1:]]
     assert search.replayed(ASKED, other)[0] != offers
-
-
-def test_a_clients_limit_is_no_capacity():
-    end, _ = searched(Planted(30_000, 1, client_rps=12_000))
-    assert end.outcome == search.CLIENT and end.rate_rps == pytest.approx(12_000, rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -260,18 +252,6 @@ def test_a_search_becomes_a_table(sample, tmp_path):
     assert pl.read_parquet(tmp_path / "probes.parquet").equals(frame)
 
 
-def other_rate(record: dict) -> None:
-    record["search"]["probes"][-3]["offered_rate_rps"] += 5
-
-
-def other_end(record: dict) -> None:
-    record["search"]["rate_rps"] *= 1.01
-
-
-def shorter(record: dict) -> None:
-    record["search"]["probes"].pop()
-
-
 def test_what_a_reply_costs_at_shares_of_the_capacity(sample):
     frame = tidy.frames("static", sample.files)["probes"].with_columns(label=pl.lit("Null"))
     cost = analysis.costs(frame, ["server", "label"])
@@ -284,25 +264,21 @@ def test_what_a_reply_costs_at_shares_of_the_capacity(sample):
     assert set(analysis.headings(printed)) == set(printed.columns)
 
 
-@pytest.mark.parametrize(
-    ("change", "check", "seen"),
-    [
-        (None, "", ""),
-        (other_rate, "DM-SEARCH", "was due"),
-        (other_end, "DM-SEARCH", "its probes give found"),
-        (shorter, "DM-SEARCH", "its probes give refused, None req/s"),
-    ],
-)
-def test_a_search_is_replayed_by_the_strict_check(sample, tmp_path, change, check, seen):
-    sound = sample.copy(tmp_path / "sound" / MINIATURE.name)
-    sound.tidy()
-    copy = sample.copy(tmp_path / "copy" / MINIATURE.name)
-    if change:
-        copy.record(change)
+def test_a_search_is_replayed_by_the_strict_check(sample, tmp_path):
+    copy = sample.copy(tmp_path / MINIATURE.name)
     copy.tidy()
-    known = broken(sound.report()).get(check, [])
-    found = [one for one in broken(copy.report()).get(check, []) if one not in known]
-    assert bool(found) == bool(change) and all(seen in one for one in found)
+    assert "DM-SEARCH" not in broken(copy.report())
+    whole = copy.trial / "trial.json"
+    sound = whole.read_text()
+    for change, seen in (
+        (lambda found: found["probes"][-3].update(offered_rate_rps=5), "was due"),
+        (lambda found: found.update(rate_rps=1.01 * found["rate_rps"]), "its probes give found"),
+        (lambda found: found["probes"].pop(), "its probes give refused, None req/s"),
+    ):
+        copy.record(lambda record, change=change: change(record["search"]))
+        copy.tidy()
+        assert seen in " ".join(broken(copy.report())["DM-SEARCH"])
+        whole.write_text(sound)
 
 
 def test_probes_are_compared_with_their_logs(sample, tmp_path):
@@ -368,56 +344,36 @@ def test_a_capacity_is_that_of_three_starts(rates, outcome, found, capacity, rea
     assert capacity is not None or row["median"] is None
 
 
-DATASET = """
-title = "a search"
-trials = 1
-seed = 1
+def test_a_search_is_planned_only_where_it_is_asked_for(tree: Tree):
+    """With the deepest backlog for the default one, of servers that are named, by a rate.
 
-[experiments.accept-queue]
-rates_rps = [200]
-duration_s = 0.5
-search = {{ probe_s = 1, probes = 12 }}
-
-[[experiments.accept-queue.grids]]
-servers = ["acceptors"]
-backlog = {backlog}
-"""
-
-
-def test_only_the_default_backlog_is_searched(tree: Tree):
-    tree.write("config/datasets/mine.toml", DATASET.format(backlog='"all"'))
-    script = (
-        "from deathmatch.plan import matrix\n"
-        "for t in matrix.trials('mine'):\n"
-        "    print(t.variant.factors['backlog'], (t.search or {}).get('backlog'))"
-    )
-    said = tree.run("python", "-c", script).succeeded().text.split("\n")[:-1]
-    searched = [line for line in said if not line.endswith(" None")]
-    deepest = max(files.experiment("accept-queue").factors["backlog"].levels)
-    assert len(said) > 1 and searched == [f"128 {deepest}"]
-
-
-def test_only_the_servers_that_are_named_are_searched(tree: Tree):
-    """The others' specification is the same as without: they are not measured again for it."""
-    tree.replace("config/datasets/smoke.toml", "rates_rps = [500, 2000]\n",
+    The others' specification is the same as without: they are not measured again for it.
+    """
+    tree.dataset("mine", ["acceptors"], [200], levels='backlog = "all"')
+    tree.replace_all("config/datasets/mine.toml", "experiments.backlog", "experiments.accept-queue")
+    tree.replace("config/datasets/mine.toml", "duration_s = 0.5",
+                 "duration_s = 0.5\nsearch = { probe_s = 1, probes = 12 }")  # fmt: skip
+    smoke = "config/datasets/smoke.toml"
+    text = (tree.path / smoke).read_text()
+    warm_up = "warm_up_rate_rps = 10\n"
+    tree.write("config/datasets/no-rate.toml", text.replace(warm_up, warm_up + "search = {}\n", 1))
+    tree.replace(smoke, "rates_rps = [500, 2000]\n",
                  'rates_rps = [500, 2000]\nsearch = { servers = ["null"] }\n')  # fmt: skip
     script = (
-        "from deathmatch.plan import matrix\n"
-        "for t in matrix.trials('smoke', experiments=['backlog']):\n"
-        "    print(t.server.name, *sorted(t.spec().get('search', {})))"
+        "import json\nfrom deathmatch.errors import UserError\nfrom deathmatch.plan import matrix\n"
+        "of_smoke = matrix.trials('smoke', experiments=['backlog'])\n"
+        "print(json.dumps([\n"
+        "    [(t.variant.factors['backlog'], t.search) for t in matrix.trials('mine')],\n"
+        "    [(t.server.name, t.spec().get('search')) for t in of_smoke],\n"
+        "]))\n"
+        "try: matrix.trials('no-rate')\nexcept UserError as error: print(error)"
     )
-    said = set(tree.run("python", "-c", script).succeeded().text.split("\n")[:-1])
-    null = "null backlog cost_shares margin most_rps probe_s probes"
-    assert null in said and {line.split()[-1] for line in said - {null}} >= {"tornado", "yucan"}
-
-
-def test_a_client_without_a_rate_to_search_is_told(tree: Tree):
-    tree.replace("config/datasets/smoke.toml", "warm_up_rate_rps = 10\n",
-                 "warm_up_rate_rps = 10\nsearch = {}\n")  # fmt: skip
-    script = (
-        "from deathmatch.errors import UserError\nfrom deathmatch.plan import matrix\n"
-        "try: matrix.trials('smoke')\nexcept UserError as error: print(error)"
-    )
-    said = tree.run("python", "-c", script).succeeded().text
+    found, _, said = tree.run("python", "-c", script).succeeded().text.partition("\n")
+    mine, of_smoke = json.loads(found)
+    searched = [(backlog, asked["backlog"]) for backlog, asked in mine if asked]
+    deepest = max(files.experiment("accept-queue").factors["backlog"].levels)
+    assert len(mine) > 1 and searched == [(128, deepest)]
+    asks = {name for name, asked in of_smoke if asked}
+    assert asks == {"null"} and {name for name, _ in of_smoke} >= {"tornado", "yucan"}
     assert "'c10k' offers no rate by which a capacity can be searched for" in said
-    assert "config/datasets/smoke.toml, key experiments.c10k.search" in said
+    assert "config/datasets/no-rate.toml, key experiments.c10k.search" in said

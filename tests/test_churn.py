@@ -5,11 +5,8 @@ import polars as pl
 import pytest
 
 from deathmatch.analysis import c10k_opening
-from deathmatch.data import tidy
-from deathmatch.errors import UserError
 from deathmatch.measure import churn
-from deathmatch.plan import files, record, validation_errors
-from deathmatch.plan.record import RecordedPoint
+from deathmatch.plan import files, record
 
 ROUNDS = np.arange(files.experiment("c10k").churn.rounds)
 NOISE = 0.1
@@ -66,25 +63,6 @@ def test_rounds_leave_ports_for_the_connections_that_are_measured():
     assert churn.rounds_that_fit(30, 1000, 70_000, 64_512) == 0
 
 
-POINT = {
-    "offered_rate_rps": 10_000, "log": "a.txt", "fresh_start": True, "server_state": "ran",
-    "client_state": "exit 0",
-    "warm_up": {"connections": 1000, "rates_cps": [300.0, *[700.0] * 10], "steady": True,
-                "wall_us": 14_000_000, "left_established": 0, "client_time_wait": 0},
-}  # fmt: skip
-
-
-def test_a_point_says_what_came_and_went_before_it():
-    validation_errors.validated(RecordedPoint, POINT, "trial.json")
-    found = tidy.warm_up_columns(POINT["warm_up"])
-    assert found == {"warm_up_rounds": 11, "warm_up_first_cps": 300.0, "warm_up_last_cps": 700.0,
-                     "warm_up_steady": True}  # fmt: skip
-    assert set(tidy.warm_up_columns({}).values()) == {None}
-    broken = POINT | {"warm_up": {"connections": 1000}}
-    with pytest.raises(UserError, match="warm_up"):
-        validation_errors.validated(RecordedPoint, broken, "trial.json")
-
-
 def point(server: str, not_opened: int) -> dict:
     return {"server": server, "variant": "v", "n": 1, "offered_rate_rps": 1000, "label": server,
             "environment": "unthrottled", "duration_us": 10_000_000, "connections": 1000,
@@ -124,20 +102,15 @@ def test_a_ceiling_of_messages_is_told_from_a_slow_handshake():
 
 
 def test_levels_stand_side_by_side_only_where_there_are_several():
-    figures = {f"{what}_{q}_us": 1000 for what in ("handshake_time", "message_latency")
-               for q in ("p50", "p99")}  # fmt: skip
-    more = {
-        "schedulers": "one",
-        "run": "planned",
-        "connections_opening_max": 128,
-        "connection_timeouts": 0,
-        "opening_rate_cps": 100.0,
-        "message_latency_growth": 1.0,
-    }
-    rows = [
-        point("one", 0) | figures | more | {"opening": 128},
-        point("two", 0) | figures | more | {"opening": 128},
-        point("two", 0) | figures | more | {"opening": 10_000, "label": "two, at once"},
-    ]  # fmt: skip
-    points = pl.DataFrame(rows)
+    shown = {
+        "schedulers": "one", "run": "planned", "connections_opening_max": 128,
+        "connection_timeouts": 0, "opening_rate_cps": 100.0, "message_latency_growth": 1.0,
+        **{f"{what}_{q}_us": 1000 for what in ("handshake_time", "message_latency")
+           for q in ("p50", "p99")},
+    }  # fmt: skip
+    points = pl.DataFrame([
+        point("one", 0) | shown | {"opening": 128},
+        point("two", 0) | shown | {"opening": 128},
+        point("two", 0) | shown | {"opening": 10_000, "label": "two, at once"},
+    ])  # fmt: skip
     assert c10k_opening.side_by_side(points)["label"].to_list() == ["two", "two, at once"]

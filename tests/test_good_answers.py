@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import QUANTITIES
 from deathmatch.quantities.quantity import RATE, REPLY, WRONG, of_experiment, only_good
@@ -48,12 +47,8 @@ def test_good_answers_stay_what_they_were_to_the_last_digit():
     assert found.drop(WRONG).equals(sound)
 
 
-@pytest.mark.parametrize(
-    ("client", "column"),
-    [("roundtrip", "errors_answer_different"), ("wsload", "messages_mismatched")],
-)
-def test_what_a_client_leaves_out_of_its_replies_is_not_subtracted_again(client, column):
-    assert column in registry.generator(client).columns
+@pytest.mark.parametrize("column", ["errors_answer_different", "messages_mismatched"])
+def test_what_a_client_leaves_out_of_its_replies_is_not_subtracted_again(column):
     found = only_good(point(**{column: 7}))
     assert (found[WRONG].item(), found["replies"].item()) == (7, DUE)
 
@@ -61,12 +56,6 @@ def test_what_a_client_leaves_out_of_its_replies_is_not_subtracted_again(client,
 def test_a_report_that_is_not_whole_has_no_count():
     found = only_good(point(replies=None, replies_5xx=None, **{REPLY: None}))
     assert found[WRONG].to_list() == found["replies"].to_list() == [None]
-
-
-def test_every_class_is_a_column_of_its_load_generator():
-    for name in registry.names():
-        generator = registry.generator(name)
-        assert {*generator.wrong_replies, *generator.wrong_besides} <= set(generator.columns)
 
 
 def test_a_latency_among_lost_messages_is_the_drain_of_its_own_experiment(monkeypatch):

@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree
 
-from deathmatch.analysis import comparing, published
-from deathmatch.data import table_files, tables, tidy
+from deathmatch.data import tidy
 from deathmatch.measure import server_process
 
 WAITS = {
@@ -23,15 +22,21 @@ BLOCK = "[[experiments.readiness.grids]]\n"
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory, network) -> tuple[Tree, dict[tuple, dict]]:
-    """A dataset of the C server by every mechanism, and of select with more than it can hold."""
+    """A dataset of the C server by every mechanism, and two on select with more than it can hold.
+
+    The trials by server, mechanism and idle connections.
+    """
     tree = Tree(copy_tree(tmp_path_factory.mktemp("readiness") / "tree"), network)
     tree.write(
         "config/datasets/waits.toml",
         'title = "t"\ntrials = 1\nseed = 1\n[experiments.readiness]\nrates_rps = [0, 200]\n'
         f"duration_s = 0.5\n{BLOCK}"
         f'servers = ["c-readiness"]\nreadiness = "all"\nidle_connections = [{IDLE}]\n{BLOCK}'
-        'servers = ["c-readiness"]\nreadiness = ["select"]\nidle_connections = [4000]\n',
+        'servers = ["c-readiness", "tornado"]\nreadiness = ["select"]\n'
+        "idle_connections = [4000]\n",
     )
+    # Not in the tests' own network: a build may download.
+    Tree(tree.path).deathmatch("build", "tornado").succeeded()
     # At a tenth of the rate, a traced server answers every request on a busy machine too.
     tree.replace(
         "experiments/readiness.toml", "system_calls_rate_rps = 500", "system_calls_rate_rps = 50"
@@ -41,13 +46,14 @@ def measured(tmp_path_factory, network) -> tuple[Tree, dict[tuple, dict]]:
     for path in (tree.path / "data/waits/readiness").glob("*/*/1/trial.json"):
         trial = json.loads(path.read_text())
         factors = trial["spec"]["factors"]
-        found[factors["readiness"], factors["idle_connections"]] = trial
+        server = path.relative_to(tree.path).parts[3]
+        found[server, factors["readiness"], factors["idle_connections"]] = trial
     return tree, found
 
 
 @pytest.mark.parametrize("mechanism", WAITS)
 def test_each_mechanism_is_seen_and_waits_once_for_several_requests_at_most(measured, mechanism):
-    trial = measured[1][mechanism, IDLE]
+    trial = measured[1]["c-readiness", mechanism, IDLE]
     assert (trial["outcome"], trial["reason"]) == ("measured", "")
     names = [check["name"] for check in trial["conformance"]]
     assert {
@@ -107,29 +113,17 @@ def test_counts_reach_the_tables(measured):
     # A wait, a read and a write.
     assert held["syscalls_per_reply"].is_between(1.9, 3.3).all()
     assert held["waits_per_reply"].is_between(0, 1.1).all()
-    assert trials.filter(pl.col("idle_connections") == 4000)["syscalls_per_reply"].to_list() == [
-        None
-    ]
+    assert trials.filter(pl.col("idle_connections") == 4000)["syscalls_per_reply"].is_null().all()
 
 
 def test_a_select_that_cannot_hold_them_is_told(measured):
-    trial = measured[1]["select", 4000]
+    trial = measured[1]["c-readiness", "select", 4000]
     assert trial["outcome"] == "answers wrongly" and trial["points"] == []
     assert "holds 4000 idle connections: roundtrip: the server closed" in trial["reason"]
 
 
-def test_tornado_on_select_dies_past_its_range_and_its_log_says_why(tree: Tree):
-    tree.write(
-        "config/datasets/dies.toml",
-        'title = "t"\ntrials = 1\nseed = 1\n[experiments.readiness]\nrates_rps = [100]\n'
-        f'duration_s = 1\n{BLOCK}servers = ["tornado"]\nreadiness = ["select"]\n'
-        "idle_connections = [4000]\n",
-    )
-    # Not in the tests' own network: a build may download.
-    Tree(tree.path).deathmatch("build", "tornado").succeeded()
-    (path,) = tree.trials("dies").values()
-    tree.deathmatch("trial", "--any-outcome", path.relative_to(tree.path)).succeeded()
-    trial = json.loads((path / "trial.json").read_text())
+def test_tornado_on_select_dies_past_its_range_and_its_log_says_why(measured):
+    trial = measured[1]["tornado", "select", 4000]
     assert trial["outcome"] == "answers wrongly"
     assert "it ended (exit status 1)" in trial["reason"]
     assert "ValueError: filedescriptor out of range in select()" in trial["reason"]
@@ -148,44 +142,3 @@ def test_counts_per_reply():
     assert tidy._system_calls(found) == {"syscalls_per_reply": 2.5, "waits_per_reply": 0.5}
     for nothing in (None, {"reason": "not allowed"}, {"replies": 0, "calls": {}}):
         assert set(tidy._system_calls(nothing).values()) == {None}
-
-
-def verdicts(folder, monkeypatch, name: str, rates: dict, limited: set = frozenset()) -> dict:
-    """Return decisions on Tornado with a closed loop at `rates`: {(mechanism, idle): replies/s}."""
-    names = tables.columns("readiness", "points")
-    closed = {case: case in limited for case in rates}
-    rows = [
-        {"server": "tornado", "variant": f"{mechanism}{idle}", "n": n, "readiness": mechanism,
-         "idle_connections": idle, "backlog": 128, "schedulers": "one", "server_state": "ran",
-         "offered_rate_rps": offered, "client_limited": not offered and closed[mechanism, idle],
-         "reply_rate_offered_window_rps": 1000.0 if offered
-         else rps * (1 + n / 100 + (mechanism == "epoll") * n**2 / 1000)}
-        for (mechanism, idle), rps in rates.items() for n in (1, 2, 3) for offered in (1000, 0)
-    ]  # fmt: skip
-    path = folder / "data" / name / "readiness"
-    path.mkdir(parents=True)
-    tables.write(pl.DataFrame(rows, schema=names), "readiness", "points", path)
-    monkeypatch.setattr(table_files, "ROOT", folder)
-    return {
-        claim.id: comparing.judged(name, "readiness", claim.now)
-        for claim in published.claims()
-        if claim.experiment == "readiness"
-    }
-
-
-def test_verdicts_on_select_and_epoll(tmp_path, monkeypatch):
-    few, many = (
-        "walkin-epoll-no-faster-without-idle-connections",
-        "walkin-epoll-pays-with-idle-connections",
-    )
-    rates = {("select", 0): 5000.0, ("epoll", 0): 5100.0, ("select", 900): 3000.0,
-             ("epoll", 900): 5000.0}  # fmt: skip
-    found = verdicts(tmp_path, monkeypatch, "plain", rates)
-    assert found[few].verdict == found[many].verdict == "replicated"
-    assert found[few].interval.estimate == pytest.approx(1.02, rel=0.01)
-    assert found["walkin-epoll-much-faster-at-thousands"].verdict == "not replicated"
-    assert found["walkin-epoll-faster-with-many-descriptors"].verdict == "replicated"
-    # Where the client was the limit in closed loop, the rates offered do not show the peak.
-    found = verdicts(tmp_path, monkeypatch, "limited", rates, limited={("epoll", 900)})
-    assert found[many].verdict == "condition not reached" and found[many].lacks == "client"
-    assert found[few].verdict == "replicated"

@@ -3,21 +3,19 @@
 import itertools
 import re
 import socket
-import socketserver
 import struct
 import subprocess
 import threading
 import time
-from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import polars as pl
 import pytest
 from conftest import HUNG_S, ROOT, first_line
+from few import Server
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, httperf, registry, roundtrip
-from deathmatch.load.generator import BODY, Part
+from deathmatch.load.generator import Part
 from deathmatch.load.roundtrip import GENERATOR
 
 pytestmark = [pytest.mark.alone, pytest.mark.timing]
@@ -31,38 +29,6 @@ def client(tmp_path_factory) -> str:
     out = tmp_path_factory.mktemp("roundtrip")
     subprocess.run([ROOT / "clients" / "roundtrip" / "build", out], check=True)
     return str(out / "bin" / "roundtrip")
-
-
-class Server(socketserver.ThreadingTCPServer):
-    """Calls `answer(number, connection, request)` for each request of all its connections."""
-
-    allow_reuse_address = daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, answer=lambda number, connection, request: connection.sendall(request)):
-        self.answer, self.arrivals, self._numbers = answer, [], itertools.count()
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.port = self.server_address[1]
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-
-    def number(self) -> int:
-        self.arrivals.append(time.monotonic())
-        return next(self._numbers)
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self.server_close()
-
-
-class Handler(socketserver.BaseRequestHandler):
-    def handle(self):
-        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            # What is sent at once comes at once: one request, however long.
-            while data := self.request.recv(4096):
-                self.server.answer(self.server.number(), self.request, data)
-        except OSError:
-            pass
 
 
 def report(client: str, port: int, rate_rps: int = 0, duration_s: float = 0.5, **load) -> str:
@@ -87,20 +53,26 @@ def slower(text: str, quantity: str, than_us: int) -> int:
     return times(text, quantity).filter(pl.col("time_us") > than_us)["count"].sum()
 
 
-def test_closed_loop_counts_every_answer(client):
+def test_closed_loop_counts_and_times_every_answer(client):
     seen = []
-    with Server(lambda _, connection, data: (seen.append(data), connection.sendall(data))) as peer:
+
+    def answer(_, connection, data):
+        seen.append(data)
+        time.sleep(0.01)
+        connection.sendall(data)
+
+    with Server(answer) as peer:
         text = report(client, peer.port)
     fields = parse(text, 0.5)
     assert set(seen) == {REQUEST.encode("latin-1")}
     # Two more in the first exchange.
-    assert fields["requests"] == fields["replies"] == len(seen) - 2 > 100
+    assert fields["requests"] == fields["replies"] == len(seen) - 2 > 20
     assert fields["errors_total"] == fields["unsent"] == fields["idle_losses"] == 0
     assert fields["connects"] == fields["connections"] == 4
     assert fields["request_bytes"] == fields["reply_bytes"] == len(REQUEST)
     assert fields["loop"] == "closed" and fields["reply_begins"] == "PING...\\"
     assert 0 <= fields["replies"] - fields["replies_offered_window"] <= 4
-    assert times(text, "service_time")["count"].sum() == fields["replies"]
+    assert slower(text, "service_time", 9_900) == fields["replies"]
     assert times(text, "latency").is_empty() and fields["send_lag_p99_us"] is None
     pl.DataFrame([fields], schema=roundtrip.COLUMNS, strict=True)
 
@@ -112,28 +84,13 @@ def test_open_loop_sends_at_its_rate_spread_over_the_connections(client):
     fields = parse(text, 1)
     assert fields["requests"] == fields["replies"] == 200
     assert fields["errors_total"] == fields["unsent"] == 0
+    # It does not spin while it waits.
+    assert fields["client_cpu_total_percent"] < 50
     # The least late of each connection's. All four at once would be 15 ms apart.
     least_s = [min(late_s[connection::4]) for connection in range(4)]
     assert max(least_s) - min(least_s) < 0.007
     for quantity in ("service_time", "latency", "send_lag"):
         assert times(text, quantity)["count"].sum() == 200
-
-
-def test_an_idle_client_does_not_spin(client):
-    with Server() as peer:
-        fields = parse(report(client, peer.port, 10, 1), 1)
-    assert fields["client_cpu_total_percent"] < 20
-
-
-def test_service_time_is_that_of_the_server(client):
-    def answer(_, connection, data):
-        time.sleep(0.02)
-        connection.sendall(data)
-
-    with Server(answer) as peer:
-        text = report(client, peer.port)
-    assert slower(text, "service_time", 19_900) == parse(text, 0.5)["replies"]
-    assert times(text, "service_time")["time_us"].median() < 35_000
 
 
 def test_a_freeze_shows_in_the_latency_of_all_that_was_due(client):
@@ -195,34 +152,43 @@ def reset(_, connection, __):
     connection.close()
 
 
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nHello, world"
+
+
+def cut(_, connection, __):
+    connection.sendall(ANSWER[:-5])
+    connection.close()
+
+
 FAULTS = {
+    "client_timeout": lambda *_: None,
     "connection_reset": reset,
     "connection_closed": lambda _, connection, __: connection.close(),
-    "client_timeout": lambda *_: None,
-    "answer_different": lambda _, connection, data: connection.sendall(b"OUCH" + data[4:]),
+    "answer_different": lambda _, connection, __: connection.sendall(ANSWER[:-5] + b"WORLD"),
+    "answer_cut": cut,
 }
+FAULTY = dict(zip((10, 20, 30, 40, 50), FAULTS.values()))
+"""Each fault once, by the number of its request."""
 
 
-@pytest.mark.parametrize("rate_rps", [0, 200])
-@pytest.mark.parametrize("failure", FAULTS)
-def test_a_fault_is_an_error_of_its_class(client, failure, rate_rps):
+@pytest.mark.parametrize(
+    ("rate_rps", "words"),
+    [(0, ["--connections=4"]), (200, ["--connections=4"]), (100, ["--calls=2"])],
+)
+def test_each_fault_is_an_error_of_its_class(client, rate_rps, words):
+    """In closed and open loop, and on a connection of its own for each few requests."""
+
     def answer(number, connection, data):
-        FAULTS[failure](number, connection, data) if number == 20 else connection.sendall(data)
+        FAULTY.get(number, lambda *_: connection.sendall(ANSWER))(number, connection, data)
 
     with Server(answer) as peer:
-        fields = parse(report(client, peer.port, rate_rps, timeout_s=0.2), 0.5)
-    assert fields[f"errors_{failure}"] == fields["errors_total"] == 1
-    assert fields["replies"] == fields["requests"] - 1 > 20
-    assert fields["connects"] == 5
-
-
-def test_an_answer_too_long_is_different(client):
-    def answer(number, connection, data):
-        connection.sendall(data + (b"more" if number == 20 else b""))
-
-    with Server(answer) as peer:
-        fields = parse(report(client, peer.port), 0.5)
-    assert fields["errors_wrong_length"] + fields["idle_losses"] == 1
+        counts, _ = opened(client, peer.port, rate_rps, *words, "--timeout=0.2")
+    assert {name: counts[f"errors_{name}"] for name in FAULTS} == dict.fromkeys(FAULTS, 1)
+    assert counts["errors_total"] == 5 and counts["replies"] > 20
+    if "--calls=2" in words:
+        assert counts["connects"] == 50 and 90 <= counts["replies"] <= 95
+    else:
+        assert (counts["connects"], counts["replies"]) == (9, counts["requests"] - 5)
 
 
 def test_a_server_that_goes_away_refuses(client):
@@ -243,25 +209,6 @@ def test_a_server_that_goes_away_refuses(client):
     assert fields["errors_total"] + fields["replies"] == 120
 
 
-class Page(BaseHTTPRequestHandler):
-    """Answers "Hello, world" and closes the connection."""
-
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Length", "12")
-        self.end_headers()
-        self.wfile.write(b"Hello, world")
-
-    def log_message(self, *_):
-        pass
-
-
-class KeptPage(Page):
-    """Answers the same and keeps the connection."""
-
-    protocol_version = "HTTP/1.1"
-
-
 def established(port: int) -> int:
     lines = subprocess.run(
         ["ss", "-Htn", "state", "established", f"sport = :{port}"], capture_output=True, text=True
@@ -269,73 +216,36 @@ def established(port: int) -> int:
     return len(lines.splitlines())
 
 
-def hold(client: str, port: int, connections: int, load: dict = LOAD) -> subprocess.Popen:
-    """Hold them beside a load of roundtrip's own, or beside one of httperf's."""
-    beside = "roundtrip" if "request" in load else "httperf"
-    words = registry.holder(beside).idle_command("127.0.0.1", port, load, connections)
-    return subprocess.Popen(
-        [client, *words[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-
-
 @pytest.mark.parametrize("load", [LOAD, {"uri": "/", "requests_per_connection": 1, "timeout_s": 1}])
-def test_idle_connections_are_held_after_one_exchange_on_each(client, load):
-    with Server() as peer:
-        holder = hold(client, peer.port, 50, load)
-        assert first_line(holder) == "idle_connections: 50\n"
-        asked = len(peer.arrivals)
-        assert (asked, established(peer.port)) == (52, 50)
-        time.sleep(0.3)
-        assert (len(peer.arrivals), established(peer.port)) == (asked, 50)
-        rest, _ = holder.communicate(timeout=HUNG_S)
-        assert (rest, holder.returncode) == ("idle_losses: 0\nend\n", 0)
-        assert established(peer.port) == 0
-
-
-def test_idle_connections_that_the_server_ends_are_counted(client):
+def test_idle_connections_are_held_after_one_exchange_and_their_losses_are_counted(client, load):
+    """Beside a load of roundtrip's own, and beside one of httperf's."""
     held = []
+    holder = registry.holder("roundtrip" if "request" in load else "httperf")
     with Server(
         lambda _, connection, data: (connection.sendall(data), held.append(connection))
     ) as peer:
-        holder = hold(client, peer.port, 10)
-        assert first_line(holder) == "idle_connections: 10\n"
+        words = holder.idle_command("127.0.0.1", peer.port, load, 50)
+        holding = subprocess.Popen(
+            [client, *words[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert first_line(holding) == "idle_connections: 50\n"
+        assert (len(peer.arrivals), established(peer.port)) == (52, 50)
         for connection in held[-3:]:
             connection.shutdown(socket.SHUT_RDWR)
         time.sleep(0.2)
-        rest, _ = holder.communicate(timeout=HUNG_S)
-    assert rest == "idle_losses: 3\nend\n"
+        assert (len(peer.arrivals), established(peer.port)) == (52, 47)
+        rest, _ = holding.communicate(timeout=HUNG_S)
+        assert (rest, holding.returncode) == ("idle_losses: 3\nend\n", 0)
 
 
-def test_a_server_that_refuses_idle_connections_is_told(client):
-    def answer(number, connection, data):
-        connection.close() if number == 20 else connection.sendall(data)
-
-    with Server(answer) as peer:
-        words = GENERATOR.idle_command("127.0.0.1", peer.port, LOAD, 50)
-        done = subprocess.run(
-            [client, *words[1:]],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=HUNG_S,
-        )
-    assert done.returncode == 1 and done.stdout == ""
-    assert "closed the connection after 0 bytes" in done.stderr
-
-
-def test_bins_are_narrow_and_in_order(client):
+def test_bins_are_narrow_and_a_report_cut_anywhere_is_truncated(client):
     with Server() as peer:
-        text = report(client, peer.port)
+        text = report(client, peer.port, 200, 0.1)
+    parse(text, 0.1)
     found = re.findall(r"^service_time ([\d.]+) ([\d.]+) \d+$", text, re.MULTILINE)
     bounds = [(float(lower), float(upper)) for lower, upper in found]
     assert all(0 < upper - lower < 0.01 * lower for lower, upper in bounds)
     assert all(a[1] <= b[0] for a, b in itertools.pairwise(bounds))
-
-
-def test_report_cut_anywhere_is_truncated(client):
-    with Server() as peer:
-        text = report(client, peer.port, 200, 0.1)
-    parse(text, 0.1)
     for end in range(len(text)):
         with pytest.raises(Truncated):
             parse(text[:end], 0.1)
@@ -373,38 +283,6 @@ def test_connections_are_opened_at_their_rate_each_with_its_calls(client, words)
         assert sum(shown[quantity].values()) == 100
 
 
-def test_clients_open_the_connections_in_turn(client):
-    with Server() as peer:
-        parts = [
-            opened(client, peer.port, 201, "--calls=1", f"--client={part}/2")[0]["connects"]
-            for part in (0, 1)
-        ]
-    assert parts == [50, 50]
-
-
-def test_a_wait_for_the_server_is_in_the_latency_and_not_in_the_opening(client):
-    def answer(number, connection, data):
-        if number == 50:
-            time.sleep(0.3)
-        connection.sendall(data)
-
-    with Server(answer) as peer:
-        _, shown = opened(client, peer.port, 100)
-    assert sum(count for lower, count in shown["latency"].items() if lower > 290_000) >= 1
-    assert sum(shown["send_lag"].values()) == 50
-
-
-@pytest.mark.parametrize("failure", FAULTS)
-def test_a_fault_of_a_fresh_connection_is_an_error_of_its_class(client, failure):
-    def answer(number, connection, data):
-        FAULTS[failure](number, connection, data) if number == 20 else connection.sendall(data)
-
-    with Server(answer) as peer:
-        counts, _ = opened(client, peer.port, 100, "--calls=2", "--timeout=0.3")
-    assert counts[f"errors_{failure}"] == counts["errors_total"] == 1
-    assert counts["connects"] == 50 and 98 <= counts["replies"] <= 99
-
-
 def test_more_connections_than_may_be_open_are_errors(client):
     with Server(lambda *_: time.sleep(1)) as peer:
         peer.answer = lambda number, connection, data: (
@@ -417,22 +295,12 @@ def test_more_connections_than_may_be_open_are_errors(client):
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        ("--request a", 2, "no --port given"),
         ("--port 1", 2, "no --request"),
         ("--port 0 --request a", 2, "--port 0: not a number from 1 to 65535"),
-        ("--port 1.5 --request a", 2, "--port 1.5: not a whole number"),
-        ("--port 1 --request a --rate nan", 2, "--rate nan: not a number"),
         ("--port 1 --request a --rate 5x", 2, "--rate 5x: not a number"),
         (r"--port 1 --request a\q", 2, r"unknown escape \q"),
-        ("--port 1 --request-file /absent", 2, "/absent: No such file"),
         ("--port 1 --request-file /dev/zero", 2, "longer than 16384 bytes"),
-        ("--port 1 --frequency 3", 2, "--frequency: unknown option"),
-        ("--port 1 --request", 2, "--request: unknown option or no value"),
-        ("--port 1 --request a --idle 0", 2, "--idle 0: not a number from 1 to 60000"),
-        ("--port 1 --request a more", 2, "more: not an option"),
-        ("--port 1 --request a --calls 1", 2, "--calls needs --rate"),
         ("--port 1 --request a --gather 0.001", 2, "--gather needs --calls"),
-        ("--port 1 --request a --host no.such.invalid", 2, "--host no.such.invalid:"),
         ("--port 1 --request a", 1, "is the server running?"),
     ],
 )
@@ -458,45 +326,6 @@ def test_a_server_that_cannot_be_measured(client, answer, message):
     assert done.returncode == 1 and done.stdout == "" and message in done.stderr
 
 
-def test_what_limits_the_client(client):
-    with Server() as peer:
-        fields = parse(report(client, peer.port, 100), 0.5)
-    calm = fields | {"client_cpu_total_percent": 50, roundtrip.LEAST_LAG: 100}
-    assert not GENERATOR.limited(calm, 100, 20)
-    assert GENERATOR.limited(calm | {"client_cpu_total_percent": 99}, 100, 100)
-    assert GENERATOR.limited(calm | {roundtrip.LEAST_LAG: 1100}, 100, 100)
-    assert not GENERATOR.limited(calm | {roundtrip.LEAST_LAG: None}, 0, 100)
-    assert GENERATOR.limited(dict.fromkeys(roundtrip.COLUMNS), 100, None)
-
-
-def test_help_lists_every_option(client):
-    text = subprocess.run([client, "--help"], capture_output=True, text=True, check=True).stdout
-    words = GENERATOR.command("h", 1, LOAD | {BODY: "x"}, 5, 1)
-    for option in {word.partition("=")[0] for word in words[1:]} | {
-        "--request-file", "--settle", "--idle", "--calls", "--gather", "--targets", "--bodies",
-        "--reply-bytes",
-    }:  # fmt: skip
-        assert f"  {option} " in text
-
-
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nHello, world"
-
-
-@pytest.mark.parametrize("words", [(), ("--calls=2",)])
-def test_an_answer_that_is_cut_is_an_error_of_its_class(client, words):
-    """What is wrong otherwise: test_answers_under_load.py."""
-
-    def answer(number, connection, data):
-        connection.sendall(ANSWER[:-5] if number == 20 else ANSWER)
-        if number == 20:
-            connection.close()
-
-    with Server(answer) as peer:
-        counts, _ = opened(client, peer.port, 100, "--timeout=0.5", *words)
-    assert counts["errors_answer_cut"] == counts["errors_total"] == 1
-    assert counts["replies"] >= 48
-
-
 @pytest.mark.parametrize("words", [("--calls=2",), ("--connections=3",)])
 def test_interim_answers_are_skipped_and_counted(client, words):
     """100 and 103 come before the answer, in one segment with it or in one of their own."""
@@ -516,44 +345,44 @@ def test_interim_answers_are_skipped_and_counted(client, words):
     assert counts["informational"] == 2 * counts["replies"] > 90
 
 
-def test_targets_replace_a_word_of_the_request_in_turn(client, tmp_path):
-    seen = []
-    targets = tmp_path / "targets"
-    targets.write_bytes(b"/aa\0/bb\0/cc\0")
-
-    def answer(_, connection, data):
-        seen.append(data)
-        connection.sendall(b"ok")
-
-    with Server(answer) as peer:
-        done = subprocess.run(
-            [client, f"--port={peer.port}", "--request=<{target}>\\r\\n\\n", "--calls=1",
-             "--rate=100", "--duration=0.1", f"--targets={targets}"],
-            capture_output=True, text=True, timeout=HUNG_S,
-        )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(set(seen)) == [b"</aa>\r\n\n", b"</bb>\r\n\n", b"</cc>\r\n\n"]
-    assert max(Counter(seen).values()) == 4
-
-
 # In httperf's place.
 HTTPERF_LOAD = {"uri": "/", "requests_per_connection": 1, "timeout_s": 5}
 
+SHORT_S, LONG_S = 0.02, 1
+"""Delays of every other connection, planted."""
+MARGIN_S = 0.4
+"""How much longer a quantile may be: less than half of the way from one delay to the other, and
+more than a busy machine makes a tenth of all connections wait."""
+BIN = 0.008
+"""The width of roundtrip's bins, as a share; those of httperf are 10 us wide."""
 
-def test_in_httperfs_place_it_fills_httperfs_columns(client):
-    """The same load on the same server by both: equal counts, times of the same size."""
+
+def test_in_httperfs_place_it_counts_and_times_as_httperf_does(client):
+    """The same load on the same server by both: equal counts, and the planted times."""
+
+    def answer(number, connection, _):
+        time.sleep(SHORT_S if number % 2 == 0 else LONG_S)
+        connection.sendall(ANSWER)
+        connection.close()
+
     theirs = registry.generator("httperf")
     ours = registry.of_trial({"client": "roundtrip", "factors": {"load_generator": "roundtrip"}})
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as peer:
-        threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
-        texts = {}
+    seen = {}
+    with Server(answer) as peer:
         for generator, program in ((theirs, "httperf"), (ours, client)):
-            words = generator.command("127.0.0.1", peer.server_port, HTTPERF_LOAD, 100, 1.1)
-            texts[generator] = subprocess.run(
+            words = generator.command("127.0.0.1", peer.port, HTTPERF_LOAD, 50, 1.1)
+            text = subprocess.run(
                 [program, *words[1:]], capture_output=True, text=True, timeout=HUNG_S
             ).stdout
-        peer.shutdown()
-    seen = {generator: generator.parse((text,), 1.1) for generator, text in texts.items()}
+            fields = seen[generator] = generator.parse((text,), 1.1)
+            assert generator.timed((text,), fields).due == 55
+            assert len(generator.progress((text,), 1.1)) == 1
+            times = generator.histogram((text,)).filter(pl.col("quantity") == "connection_time")
+            assert times["count"].sum() == fields["replies"] == 55
+            for q in (0.1, 0.25, 0.4, 0.6, 0.75, 0.9):
+                delay_s = SHORT_S if q < 0.5 else LONG_S
+                time_s = histogram.quantile_us(times, q) / 1e6
+                assert (1 - BIN) * delay_s <= time_s <= delay_s + MARGIN_S, (program, q)
     pl.DataFrame([seen[ours]], schema=ours.columns, strict=True)
     assert ours.columns == theirs.columns
     alike = ["connections", "requests", "replies", "replies_2xx", "errors_total",
@@ -568,80 +397,39 @@ def test_in_httperfs_place_it_fills_httperfs_columns(client):
     }  # fmt: skip
     looks = [seen[theirs][f"look_interval_{name}_us"] for name in ("mean", "max")]
     assert looks == sorted(looks) and looks[1] > 0
-    for generator, text in texts.items():
-        times = generator.histogram((text,)).filter(pl.col("quantity") == "connection_time")
-        fields = seen[generator]
-        assert times["count"].sum() == fields["replies"]
-        assert times["time_us"].min() <= fields["connection_time_median_us"] + 1000
-        assert generator.timed((text,), fields).due == 110
-        assert len(generator.progress((text,), 1.1)) == 1
 
 
-SHORT_S, LONG_S = 0.02, 1
 """Delays of every other connection, planted."""
-MARGIN_S = 0.4
 """How much longer a quantile may be: less than half of the way from one delay to the other, and
 more than a busy machine makes a tenth of all connections wait."""
-BIN = 0.008
 """The width of roundtrip's bins, as a share; those of httperf are 10 us wide."""
-
-
-class DelayedPage(Page):
-    numbers = itertools.count()
-
-    def do_GET(self):
-        time.sleep(SHORT_S if next(self.numbers) % 2 == 0 else LONG_S)
-        super().do_GET()
-
-
-def test_counts_and_quantiles_agree_with_httperf_and_with_the_truth(client):
-    """The same load on the same server, one client after the other."""
-    generators = {
-        "httperf": registry.generator("httperf"),
-        client: registry.generator("roundtrip", "httperf"),
-    }
-    with ThreadingHTTPServer(("127.0.0.1", 0), DelayedPage) as peer:
-        threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
-        for program, generator in generators.items():
-            words = generator.command("127.0.0.1", peer.server_port, HTTPERF_LOAD, 50, 1)
-            text = subprocess.run(
-                [program, *words[1:]], capture_output=True, text=True, timeout=HUNG_S
-            ).stdout
-            fields = generator.parse((text,), 1)
-            counts = [fields[name] for name in ("connections", "replies", "errors_total")]
-            assert counts == [50, 50, 0]
-            times = generator.histogram((text,)).filter(pl.col("quantity") == "connection_time")
-            assert times["count"].sum() == 50
-            for q in (0.1, 0.25, 0.4, 0.6, 0.75, 0.9):
-                delay_s = SHORT_S if q < 0.5 else LONG_S
-                time_s = histogram.quantile_us(times, q) / 1e6
-                assert (1 - BIN) * delay_s <= time_s <= delay_s + MARGIN_S, (program, q)
-        peer.shutdown()
 
 
 def test_every_client_of_several_has_its_part_of_the_connections(client):
     load = HTTPERF_LOAD | {"requests_per_connection": 2}
     ours = registry.generator("roundtrip", "httperf")
-    sources = ["127.0.0.2", "127.0.0.3"]
-    with ThreadingHTTPServer(("127.0.0.1", 0), KeptPage) as peer:
-        threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
-        texts = []
-        for index, source in enumerate(sources):
-            part = Part(index, 2)
-            words = ours.command("127.0.0.1", peer.server_port, load, 202, 0.5, part, [source])
-            texts.append(
-                subprocess.run(
-                    [client, *words[1:]], capture_output=True, text=True, timeout=HUNG_S
-                ).stdout
+    texts = []
+    with Server(lambda _, connection, __: connection.sendall(ANSWER)) as peer:
+        for index in range(2):
+            part, source = Part(index, 2), f"127.0.0.{index + 2}"
+            words = ours.command("127.0.0.1", peer.port, load, 202, 0.5, part, [source])
+            done = subprocess.run(
+                [client, *words[1:]], capture_output=True, text=True, timeout=HUNG_S
             )
-        peer.shutdown()
+            texts.append(done.stdout)
     fields = ours.parse(tuple(texts), 0.5)
     assert (fields["connections"], fields["replies"], fields["errors_total"]) == (50, 100, 0)
     assert fields["connection_length_replies"] == 2
     assert fields["concurrent_connections"] is None
 
 
-def test_a_client_without_descriptors_says_so_in_httperfs_columns(client):
+def test_what_limits_the_client():
+    calm = dict.fromkeys(roundtrip.COLUMNS, 0) | {roundtrip.LEAST_LAG: 100}
+    assert not GENERATOR.limited(calm, 100, 20)
+    assert GENERATOR.limited(calm | {"client_cpu_total_percent": 99}, 100, 100)
+    assert GENERATOR.limited(calm | {roundtrip.LEAST_LAG: 1100}, 100, 100)
+    assert not GENERATOR.limited(calm | {roundtrip.LEAST_LAG: None}, 0, 100)
+    assert GENERATOR.limited(calm, 100, None)
     ours = registry.generator("roundtrip", "httperf")
     calm = dict.fromkeys(ours.columns, 0) | {roundtrip.LEAST_LAG: 100}
     assert not ours.limited(calm, 100, 100)

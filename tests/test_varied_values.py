@@ -1,13 +1,12 @@
 """Values that vary: real clients ask for each, and they differ in nothing else."""
 
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 from xml.sax.saxutils import escape
 
 import pytest
 from conftest import HUNG_S
+from few import Server
 
 from deathmatch.builds import clients
 from deathmatch.load import httperf, registry
@@ -25,53 +24,31 @@ def body_of(path: str) -> bytes:
     return f"<http_test><value>{value}</value></http_test>".encode()
 
 
-class Echo(BaseHTTPRequestHandler):
-    """Answers as the experiment wants it, and remembers what was asked.
-
-    Every STALE_EVERY-th answer is that to the first request.
-    """
-
-    protocol_version = "HTTP/1.1"
-    asked: list[str]
-
-    def do_GET(self):
-        self.asked.append(self.path)
-        stale = len(self.asked) % STALE_EVERY == 0
-        body = body_of(self.asked[0] if stale else self.path)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *words):
-        """Print nothing."""
-
-
-@pytest.fixture
-def server():
-    handler = type("Handler", (Echo,), {"asked": []})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
-        threading.Thread(target=listening.serve_forever, daemon=True).start()
-        yield listening.server_port, handler.asked
-        listening.shutdown()
-
-
 @pytest.mark.parametrize("replaced", [None, "httperf"])
 @pytest.mark.parametrize("values", files.experiment("dynamic").factors["values"].levels)
-def test_each_value_is_asked_for_and_its_own_body_is_due(server, values, replaced):
-    port, asked = server
+def test_each_value_is_asked_for_and_its_own_body_is_due(values, replaced):
+    """Of a server that answers as the experiment wants, but each STALE_EVERY-th as the first."""
+    asked = []
+
+    def answer(_, connection, request):
+        path = request.split()[1].decode()
+        asked.append(path)
+        body = body_of(asked[0] if len(asked) % STALE_EVERY == 0 else path)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
     generator = registry.generator("roundtrip" if replaced else "httperf", replaced)
     experiment = files.experiment("dynamic")
     load = experiment.load.model_dump(exclude_none=True) | {"values": values}
     body = expected_body([check.as_written for check in experiment.conformance], load)
-    words = generator.command("127.0.0.1", port, load | {BODY: body}, 200, 1)
-    done = subprocess.run(
-        clients.located(words), capture_output=True, text=True, check=True, timeout=HUNG_S
-    )
-    fields = generator.parse((done.stdout,), 1)
+    with Server(answer) as peer:
+        words = generator.command("127.0.0.1", peer.port, load | {BODY: body}, 200, 0.5)
+        done = subprocess.run(
+            clients.located(words), capture_output=True, text=True, check=True, timeout=HUNG_S
+        )
+    fields = generator.parse((done.stdout,), 0.5)
     # Two more came before roundtrip's load; it ends a connection after a wrong answer.
     own = asked[2:] if replaced else asked
-    assert fields["requests"] == len(own) and (replaced or len(own) == 200)
+    assert fields["requests"] == len(own) and (replaced or len(own) == 100)
     assert len(set(own)) == (1 if values == "repeated" else len(own))
     assert {len(path) for path in own} == {len(load["uri"])}
     assert fields["reply_content_bytes"] == len(body)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: close\r\n\r\nHello, world"
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-# More than the warm-up and the first rate offer together (50 each), and a quarter of what the
-# second rate offers: a busy machine that delivers only some of it breaks the server too.
+# More than the warm-up and the first rate offer together, and a quarter of what the second rate
+# offers: a busy machine that delivers only some of it breaks the server too.
 REQUESTS_BEFORE_IT_BREAKS = 115
 FLOOD_BYTES = 30_000_000
 
@@ -61,7 +61,7 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
         while True:
             connection.sendall(b"x")
             time.sleep(0.5)
-    if mode == "warming" or (mode == "sheds" and broken):
+    if mode == "warming":
         connection.sendall(BUSY)
         return
     if mode == "hangs" and broken:
@@ -92,7 +92,7 @@ def main(mode: str, address: str, port: str) -> None:
         time.sleep(100_000)
     if mode == "greedy":
         os.sched_setaffinity(0, range(os.cpu_count()))
-    if mode == "deaf":
+    if mode == "departs":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if mode == "taken":
         # Its own helper holds the port.
@@ -104,8 +104,6 @@ def main(mode: str, address: str, port: str) -> None:
         for number in range(FLOOD_BYTES // 100):
             print(f"{number:99}")
         print("that is all", flush=True)
-    if mode == "loopback":
-        address = "127.0.0.1"
     if mode == "elsewhere":
         port = "0"
     if mode == "leaves":

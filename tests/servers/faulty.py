@@ -13,16 +13,14 @@ created       has status 201
 
 Right:
 
-early-hints   each answer is preceded by "103 Early Hints"
-countdown     a header gets shorter with each answer of a connection, which ends after ten of them
+odd           answers differ in all but status and body: some are preceded by "103 Early Hints",
+              some are chunked, with a Content-Length too, some are of HTTP/1.0 that keeps the
+              connection; a header gets shorter with each of a connection, which ends after ten
 varies        every second body is a byte longer
-mixed         every third answer is chunked, with a Content-Length too
-http10        answers as HTTP/1.0 that keeps the connection
 
 Of WebSocket:
 
-upgrades      its upgrade says "Connection: keep-alive, Upgrade"
-early-upgrade its upgrade is preceded by "103 Early Hints"
+early-upgrade its upgrade says "keep-alive, Upgrade" and is preceded by "103 Early Hints"
 refuses       refuses every upgrade
 """
 
@@ -44,28 +42,27 @@ FAULTY_BODIES = {"other": b"Sorry, busy!", "first-letter": b"Jello, world", "lon
 
 def answer(head: bytes, left: int) -> bytes:
     """Return the answer to a request that `left` may follow on its connection."""
-    if FAULT in ("upgrades", "refuses", "early-upgrade"):
+    if FAULT in ("refuses", "early-upgrade"):
         return upgrade(head)
     number = next(NUMBERS)
     faulty = number % 20 == 19
     body = FAULTY_BODIES.get(FAULT, BODY) if faulty else BODY
     body += b"!" * (FAULT == "varies" and number % 2)
-    version = b"1.0" if FAULT == "http10" else b"1.1"
     status = b"201 Created" if faulty and FAULT == "created" else b"200 OK"
-    headers = b"Content-Length: %d\r\n" % len(body)
-    if FAULT == "http10":
-        headers += b"Connection: keep-alive\r\n"
-    if FAULT == "countdown":
-        headers += (
-            b"Keep-Alive: timeout=5, max=%d\r\n" % left if left else b"connection: a, Close\r\n"
-        )
-    if FAULT == "mixed" and number % 3 == 2:
-        headers += b"Transfer-Encoding: chunked \r\n"
-        body = b"5\r\nHello\r\n7;x=y\r\n, world\r\n0\r\n\r\n"
+    version, headers = b"1.1", b"Content-Length: %d\r\n" % len(body)
+    if FAULT == "odd":
+        last = b"connection: a, Close\r\n"
+        headers += b"Keep-Alive: timeout=5, max=%d\r\n" % left if left else last
+        if number % 4 == 2:
+            headers += b"Transfer-Encoding: chunked \r\n"
+            body = b"5\r\nHello\r\n7;x=y\r\n, world\r\n0\r\n\r\n"
+        elif number % 4 == 3:
+            version = b"1.0"
+            headers += b"Connection: keep-alive\r\n" if left else b""
     whole = b"HTTP/%b %b\r\n%b\r\n%b" % (version, status, headers, body)
     if faulty and FAULT in ("twice", "unasked"):
         whole += whole if FAULT == "twice" else b"!"
-    return (HINTS if FAULT == "early-hints" else b"") + whole
+    return (HINTS if FAULT == "odd" and number % 5 == 4 else b"") + whole
 
 
 def upgrade(head: bytes) -> bytes:
@@ -74,19 +71,18 @@ def upgrade(head: bytes) -> bytes:
     (key,) = (line.split(b":", 1)[1].strip() for line in head.split(b"\r\n")
               if line.lower().startswith(b"sec-websocket-key"))  # fmt: skip
     accepted = base64.b64encode(hashlib.sha1(key + KEY).digest())
-    hints = HINTS if FAULT == "early-upgrade" else b""
     head = (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: keep-alive, "
             b"Upgrade\r\nSec-WebSocket-Accept: " + accepted + b"\r\n\r\n")  # fmt: skip
-    return hints + head
+    return HINTS + head
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         for left in count(9, -1):
             writer.write(answer(await reader.readuntil(b"\r\n\r\n"), left))
-            if FAULT == "countdown" and left == 0:
+            if FAULT == "odd" and left == 0:
                 break
-            while FAULT in ("upgrades", "early-upgrade"):
+            while FAULT == "early-upgrade":
                 head = await reader.readexactly(6)
                 data = await reader.readexactly(head[1] & 127)
                 plain = bytes(byte ^ head[2 + at % 4] for at, byte in enumerate(data))
