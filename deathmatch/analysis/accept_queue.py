@@ -146,11 +146,10 @@ def losses(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataF
 
 
 def chance_of_difference(runs: pl.DataFrame, share: float, runs_each: int, pairs: int) -> float:
-    """Return how often two means of runs that do not differ are at least `share` apart.
+    """Return how often two means of `runs_each` runs that do not differ are `share` apart or more.
 
-    `runs` has single runs as `value`, several at an `offered_rate_rps`. Each is taken relative to
-    the mean at its rate; `pairs` pairs of means of `runs_each` are drawn from all, from a fixed
-    seed.
+    `runs` has single runs as `value`, several at an `offered_rate_rps`, each taken relative to the
+    mean at its rate; `pairs` of means are drawn from all, from a fixed seed.
     """
     relative = runs["value"] / runs.select(pl.col("value").mean().over(RATE)).to_series()
     draw = np.random.default_rng(stats.SEED)

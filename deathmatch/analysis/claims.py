@@ -6,8 +6,10 @@ tested together. The head of claims.toml explains the rest.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+
+import polars as pl
 
 from deathmatch.analysis import (
     comparing,
@@ -22,7 +24,7 @@ from deathmatch.analysis import (
     verdict_words,
 )
 from deathmatch.analysis.by_trial import Values, in_shared_blocks
-from deathmatch.analysis.comparison import Comparison, Selector
+from deathmatch.analysis.comparison import Selector
 from deathmatch.analysis.findings import Result
 from deathmatch.analysis.judging import (
     DECIDED,
@@ -136,7 +138,10 @@ def verdict(dataset: str, claim: Claim, when: str) -> Verdict:
     needs = tuple(_needs(dataset, claim, when, decided))
     word, why = decided.verdict, ""
     unmet = [need for need in needs if not need.met]
-    if unmet and (word != NOT_RUN or _ran(dataset, claim, compared)):
+    if unmet and (
+        word != NOT_RUN
+        or all(rows is not None for rows in _compared(dataset, claim, when, selecting.points))
+    ):
         word = UNREACHED
         why = ". ".join(f"needed: {need.needed}; there: {need.there}" for need in unmet)
     elif word == NOT_RUN:
@@ -183,14 +188,9 @@ def _needs(dataset: str, claim: Claim, when: str, decided: Judgement) -> Iterato
 
 def _free_cpus(dataset: str, claim: Claim, when: str) -> int | None:
     """Return on how many CPUs a server that is compared ran without a client; None: unknown."""
-    frames = [
-        selecting.selected(dataset, claim.experiment, selector, table=selecting.trials)
-        for one in claim.compared(when)
-        for selector in one.sides
-    ]
     own = [
         len({*server} - {*(client or ())})
-        for frame in frames
+        for frame in _compared(dataset, claim, when, selecting.trials)
         if frame is not None
         for server, client in frame.select("server_cpus", "client_cpus").rows()
         if server is not None
@@ -198,13 +198,13 @@ def _free_cpus(dataset: str, claim: Claim, when: str) -> int | None:
     return max(own, default=None)
 
 
-def _ran(dataset: str, claim: Claim, compared: Sequence[Comparison]) -> bool:
-    """Return whether all that is compared has points."""
-    return all(
-        selecting.selected(dataset, claim.experiment, selector) is not None
-        for one in compared
-        for selector in one.sides
-    )
+def _compared(
+    dataset: str, claim: Claim, when: str, table: Callable
+) -> Iterator[pl.DataFrame | None]:
+    """Return the rows of each side of what is compared; None for one that has none."""
+    for one in claim.compared(when):
+        for selector in one.sides:
+            yield selecting.selected(dataset, claim.experiment, selector, table)
 
 
 def _sides(dataset: str, experiment: str, decided: Judgement) -> tuple[Side, ...]:

@@ -299,15 +299,14 @@ def _quotient(above: Values, below: Values, paired: bool, level: float | None) -
     if not above or not below:
         return NO_TRIAL
     sides = (above, below)
+    ratios = _quotients(sides, paired)
     if paired and above.blocks & below.blocks:
         interval = partial(_of_ratios, level=level)
-        pairs = _pairs(sides)
-        ratio = interval([a / b for a, b in pairs])
-        steps = above.step, below.step
-        return _blurred(ratio, pairs, steps, interval) if any(steps) else ratio
+        ratio, steps = interval(ratios), (above.step, below.step)
+        return _blurred(ratio, _pairs(sides), steps, interval) if any(steps) else ratio
     if level is not None and min(above.all + below.all) > 0:
         return trial_tests.unpaired_interval(above.all, below.all, level)
-    known = stats.interval([a / b for a in above.all for b in below.all if b])
+    known = stats.interval(ratios)
     unknown = {} if level is None else {"low": None, "high": None}
     return replace(known, trials=min(len(above), len(below)), **unknown)
 
@@ -331,6 +330,13 @@ def _pairs(sides: Sequence[Values]) -> list[tuple[float, float]]:
     return [(above.by_block[n], below.by_block[n]) for n in _shared(sides) if below.by_block[n]]
 
 
+def _quotients(sides: Sequence[Values], paired: bool) -> list[float]:
+    """Return a / b of each block that both have; of all trials where blocks are not compared."""
+    if paired and _shared(sides):
+        return [a / b for a, b in _pairs(sides)]
+    return [a / b for a in sides[0].all for b in sides[1].all if b]
+
+
 def _together(part: Part) -> bool:
     """Return whether the two sides of a part are compared block by block."""
     return part.paired and bool(_shared(part.sides))
@@ -339,12 +345,7 @@ def _together(part: Part) -> bool:
 def _without_spread(part: Part) -> Interval:
     """Return the interval that trials would have of which all had the median."""
     above, below = (*part.sides, Values())[:2]
-    if len(part.sides) == 1:
-        values = above.all
-    elif part.paired and above.blocks & below.blocks:
-        values = [a / b for a, b in _pairs((above, below))]
-    else:
-        values = [a / b for a in above.all for b in below.all if b]
+    values = above.all if len(part.sides) == 1 else _quotients(part.sides, part.paired)
     if not values:
         return NO_TRIAL
     count = min(len(side) for side in part.sides)
@@ -356,7 +357,7 @@ def _spread_of(part: Part) -> float | None:
     if len(part.sides) == 1:
         return trial_tests.spread(part.sides[0].all, part.sides[0].kind)
     if _together(part):
-        return trial_tests.spread([a / b for a, b in _pairs(part.sides)])
+        return trial_tests.spread(_quotients(part.sides, part.paired))
     apart = [trial_tests.spread(side.all) for side in part.sides]
     return None if None in apart else math.hypot(*apart)
 
