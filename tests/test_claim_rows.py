@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from deathmatch.analysis import claims, judging, published
 from deathmatch.analysis.ledger import Entry, Need, Side, Verdict
 from deathmatch.analysis.stats import Interval
@@ -23,16 +21,15 @@ NEED = Need("4 CPUs of the server beyond the client's", "1", met=False)
 THEN = Verdict(judging.UNREACHED, needs=(NEED,))
 
 
-@pytest.fixture(scope="module")
-def entries() -> list[Entry]:
-    """Return three claims as nobody measured them, the first of them with both verdicts."""
-    chosen = {"walkin-backlog-5-to-128-all-cores", "walkin-chart-order", "day-ets-bytes"}
-    made = [claims.entry("never-measured", c) for c in published.claims() if c.id in chosen]
-    return [replace(made[0], then=THEN, now=NOW, same=False), *made[1:]]
+def entry(name: str) -> Entry:
+    """Return a claim as nobody measured it."""
+    (claim,) = (claim for claim in published.claims() if claim.id == name)
+    return claims.entry("never-measured", claim)
 
 
-def test_a_claim_opens_to_its_rule_and_the_evidence_of_each_verdict(entries):
-    opened = claim_rows.details(entries[0])
+def test_a_claim_opens_to_its_rule_and_the_evidence_of_each_verdict():
+    measured = entry("walkin-backlog-5-to-128-all-cores")
+    opened = claim_rows.details(replace(measured, then=THEN, now=NOW, same=False))
     assert "1.41 to 4 times" in dict(opened["facts"])["Rule"]
     then, now = opened["verdicts"]
     assert then["heading"] == f"Then: {judging.UNREACHED}"
@@ -43,7 +40,7 @@ def test_a_claim_opens_to_its_rule_and_the_evidence_of_each_verdict(entries):
     assert now["raw"] == [side.raw for side in SIDES]
 
 
-def test_a_claim_that_was_not_run_says_why(entries):
-    opened = claim_rows.details(entries[2])
+def test_a_claim_that_was_not_run_says_why():
+    opened = claim_rows.details(entry("day-ets-bytes"))
     assert [verdict["heading"] for verdict in opened["verdicts"]] == ["Then and now: not run"]
     assert opened["verdicts"][0]["lines"][-1] == "Not run: the dataset has no experiment storage."
