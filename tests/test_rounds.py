@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from deathmatch.analysis import by_trial, judging, reply_rates, views
-from deathmatch.analysis.by_trial import Values, in_shared_blocks
+from deathmatch.analysis import by_trial, claims, judging, reply_rates, views
+from deathmatch.analysis.by_trial import Values
 from deathmatch.data import laws
 from deathmatch.data.strict import dataset_checks
 from deathmatch.data.strict.evidence import Trial
@@ -80,7 +80,7 @@ def test_a_claim_has_no_false_difference(points):
     ratio = judging.effect(sides, level=0.05)
     assert ratio.trials == 3 and ratio.low <= 1 <= ratio.high
     assert ratio.high - ratio.low < DRIFT / 10
-    assert [side.blocks for side in in_shared_blocks(sides)] == [{1, 2, 3}, {1, 2, 3}]
+    assert [len(side) for side in claims.compared_values(judging.Part(sides, 1, 2))] == [3, 3]
 
 
 def test_the_drift_is_shown(points):

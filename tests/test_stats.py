@@ -61,7 +61,6 @@ def test_steps_are_paired_and_want_one_row_a_trial():
     first, second = stats.steps(frame, "idle", "cpu_us")
     assert (first.level, first.per_unit, first.step) == (9, *[Interval(2, 1, 1, 1)] * 2)
     assert second.per_unit.estimate == 2 and second.step.estimate == 2.9
-    assert [rise.per_unit.side_of_zero for rise in (first, stats.Rise(0))] == [1, 0]
     assert stats.steps(frame[:2], "idle", "cpu_us") == []
     with pytest.raises(ValueError, match="several rows"):
         stats.steps(pl.concat([frame, frame]), "idle", "cpu_us")

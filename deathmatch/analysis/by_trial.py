@@ -7,8 +7,8 @@ of it or a bound (`Values`); how much the rounds of an experiment differ, betwee
 speed drifts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, reduce
 
 import polars as pl
@@ -180,15 +180,6 @@ class Values:
         """The blocks that have a value."""
         return set(self.by_block)
 
-    def within(self, blocks: set[int]) -> "Values":
-        """Return what is known of these blocks."""
-        return replace(
-            self,
-            by_block={n: value for n, value in self.by_block.items() if n in blocks},
-            at_least=self.at_least & blocks,
-            at_most=self.at_most & blocks,
-        )
-
     def over(self, below: "Values") -> "Values":
         """Return the quotients by another statistic, of blocks that both have; not by 0."""
         shared = sorted(n for n in self.blocks & below.blocks if below.by_block[n])
@@ -200,13 +191,6 @@ class Values:
             hidden=self.hidden or below.hidden,
             short=self.short or below.short,
         )
-
-
-def in_shared_blocks(sides: Sequence[Values]) -> list[Values]:
-    """Return the sides in the blocks that all with a value have; unchanged if they share none."""
-    known = [side.blocks for side in sides if side]
-    shared = set.intersection(*known) if known else set()
-    return [side.within(shared) for side in sides] if shared else list(sides)
 
 
 _KEY = ["server", "variant", "n", RATE]

@@ -23,7 +23,6 @@ from deathmatch.analysis import (
     trial_tests,
     verdict_words,
 )
-from deathmatch.analysis.by_trial import Values, in_shared_blocks
 from deathmatch.analysis.comparison import Selector
 from deathmatch.analysis.findings import Result
 from deathmatch.analysis.judging import (
@@ -34,6 +33,7 @@ from deathmatch.analysis.judging import (
     TESTED,
     UNREACHED,
     Judgement,
+    Part,
 )
 from deathmatch.analysis.ledger import Entry, Need, Side, Verdict
 from deathmatch.analysis.ledger import read as ledger_of_run
@@ -212,20 +212,29 @@ def _sides(dataset: str, experiment: str, decided: Judgement) -> tuple[Side, ...
     part = decided.part
     if not part:
         return ()
-    known = in_shared_blocks(part.sides) if part.paired else part.sides
     return tuple(
         _side(dataset, selector.get("experiment", experiment), selector, values)
-        for selector, values in zip(part.comparison.sides, known, strict=True)
+        for selector, values in zip(part.comparison.sides, compared_values(part), strict=True)
     )
 
 
-def _side(dataset: str, experiment: str, selector: Selector, values: Values) -> Side:
+def compared_values(part: Part) -> list[list[float]]:
+    """Return the values of each side that are compared: in the blocks that all sides have."""
+    blocks = [side.blocks for side in part.sides if side]
+    shared = set.intersection(*blocks) if part.paired and blocks else set()
+    return [
+        [value for n, value in side.by_block.items() if not shared or n in shared]
+        for side in part.sides
+    ]
+
+
+def _side(dataset: str, experiment: str, selector: Selector, values: list[float]) -> Side:
     frame = selecting.selected(dataset, experiment, selector)
     alone = frame is not None and frame.select("server", "variant").n_unique() == 1
     inside = f"{frame['server'][0]}/{frame['variant'][0]}" if alone else ""
     before = archive.logs_prefix(dataset, experiment)
     logs = f"{before}{inside}".rstrip(":/ ") if before else ""
-    return Side(selecting.selector_phrase(selector), stats.interval(values.all), logs)
+    return Side(selecting.selector_phrase(selector), stats.interval(values), logs)
 
 
 def main(given: argparse.Namespace) -> int:

@@ -72,11 +72,9 @@ class Judgement:
     `direction`: the verdict on the direction alone, where the rule has a size; LARGER or SMALLER
     where it holds and the size does not. `lacks`: SATURATION, CLIENT or DURATION, where that kept
     the data from deciding. `part`: the one that was judged. `spread`: the standard deviation
-    between trials on the scale of the test, a logarithm for ratios. `distance`: how far the
-    estimate is from the nearest bound of the claimed range, on that scale; `on_edge`: less than the
-    spread, so that one more measurement of the same falls on either side. `level`: that of the
-    interval.
-    `parts`: those of the rule.
+    between trials on the scale of the test, a logarithm for ratios; `on_edge`: the estimate is
+    nearer than that to a bound of the claimed range, so that one more measurement of the same falls
+    on either side. `parts`: those of the rule.
     """
 
     interval: Interval
@@ -86,14 +84,8 @@ class Judgement:
     lacks: str | None = None
     part: Part | None = None
     spread: float | None = None
-    distance: float | None = None
-    level: float = ERROR
+    on_edge: bool = False
     parts: tuple[Part, ...] = ()
-
-    @property
-    def on_edge(self) -> bool:
-        """Whether the threshold is nearer than one trial repeats another."""
-        return None not in (self.spread, self.distance) and self.distance < self.spread
 
 
 NOTHING_RAN = Judgement(NO_TRIAL, NOT_RUN)
@@ -174,7 +166,7 @@ def _directed(part: Part, level: float) -> Judgement:
 def _at(part: Part, level: float) -> Judgement:
     """Return the judgement at a level, without its direction."""
     if any(math.isnan(value) for side in part.sides for value in side.all):
-        return Judgement(Interval(len(part.sides[0])), OPEN, level=level)
+        return Judgement(Interval(len(part.sides[0])), OPEN)
     if _is_exact(part):
         return _exact(part, level)
     known = effect(part.sides, part.paired, level)
@@ -184,8 +176,8 @@ def _at(part: Part, level: float) -> Judgement:
     if known.trials < 2 or _judged(endless, part.low, part.high).verdict == OPEN:
         judged = explained(judged, *part.sides)
     spread = _spread_of(part)
-    away = _distance(known.estimate, part)
-    return replace(judged, spread=spread, distance=away, level=level)
+    on_edge = spread is not None and _distance(known.estimate, part) < spread
+    return replace(judged, spread=spread, on_edge=on_edge)
 
 
 def _judged(known: Interval, low: float, high: float) -> Judgement:
@@ -241,7 +233,7 @@ def _exact(part: Part, level: float) -> Judgement:
     bounded = any(side.at_least or side.at_most for side in part.sides)
     judged = Judgement(known, OPEN) if bounded else _judged(known, *_HALF)
     judged = explained(judged, *part.sides)
-    return replace(judged, as_claimed=True, level=level)
+    return replace(judged, as_claimed=True)
 
 
 def _all_quotients(sides: Sequence[Values]) -> list[float]:
@@ -362,13 +354,12 @@ def _spread_of(part: Part) -> float | None:
     return None if None in apart else math.hypot(*apart)
 
 
-def _distance(estimate: float | None, part: Part) -> float | None:
-    """Return how far an estimate is from the nearest bound, on its scale; None without one."""
+def _distance(estimate: float | None, part: Part) -> float:
+    """Return how far an estimate is from the nearest bound, on its scale; infinite without one."""
     if estimate is None:
-        return None
+        return INFINITE
     kind = part.sides[0].kind if len(part.sides) == 1 else Kind.POSITIVE
-    bounds = [trial_tests.distance(estimate, bound, kind) for bound in (part.low, part.high)]
-    return min((away for away in bounds if away < INFINITE), default=None)
+    return min(trial_tests.distance(estimate, bound, kind) for bound in (part.low, part.high))
 
 
 def explained(judged: Judgement, *sides: Values) -> Judgement:

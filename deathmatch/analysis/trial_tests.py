@@ -132,13 +132,13 @@ def half_width(count: int, level: float) -> float:
     return float(t.ppf(1 - level / 2, count - 1)) / math.sqrt(count)
 
 
-def detectable(deviation: float, count: int, level: float = ERROR) -> float:
+def detectable(deviation: float, count: int) -> float:
     """Return the distance that `count` trials detect in POWER of cases, on the deviation's scale.
 
-    The quantiles of the level and of the power, times the standard error, as for a paired t test
+    The quantiles of ERROR and of POWER, times the standard error, as for a paired t test
     (Cohen 1988, Statistical Power Analysis, chapter 2).
     """
-    quantiles = t.ppf(1 - level / 2, count - 1) + t.ppf(POWER, count - 1)
+    quantiles = t.ppf(1 - ERROR / 2, count - 1) + t.ppf(POWER, count - 1)
     return float(quantiles) * deviation / math.sqrt(count)
 
 
