@@ -1,7 +1,6 @@
 """What became of each server of a dataset: its number in an experiment, or why it has none.
 
-In: an experiment, as `labelled` returns it. Out: a row for each of its variants; why a figure has
-nothing to draw, by what became of its points.
+In: an experiment, as `labelled` returns it. Out: a row for each of its variants.
 """
 
 from dataclasses import dataclass
