@@ -136,11 +136,6 @@ def _set(frame: pl.DataFrame, comparison, value: float, rounds: tuple) -> pl.Dat
     )
 
 
-@cache
-def of_reference() -> list[findings.Result]:
-    return findings.evaluate("reference")
-
-
 def result(plant, name: str, points: pl.DataFrame) -> findings.Result:
     finding = FINDINGS[name]
     plant({("mine", finding.experiment): points})
@@ -208,8 +203,8 @@ def test_what_lacks_data_is_not_told_and_says_why(plant, how):
             assert one.standing == HOLDS
         assert one.standing == HOLDS or f"{one.finding.sentence}?" in one.said
     # A chart has what has a number, and nothing endless.
-    for one, known in zip(found, of_reference()):
-        drawn = charts.rows(one, known).drop("what", "of")
+    for one in found:
+        drawn = charts.rows(one, one).drop("what", "of")
         assert drawn.select(pl.all().is_infinite().any().fill_null(False)).row(0) == (False,) * 3
 
 
@@ -238,11 +233,3 @@ def test_findings_and_claims_are_one_family_of_tests(plant):
     marked = replace(holds, fragile="fragile (Holm)")
     assert all("fragile (Holm)" in text for text in (marked.verdict, marked.said))
     assert findings.headline([holds, marked]) == "Two findings: two hold (one fragile)"
-
-
-def test_the_reference_decides_each_finding():
-    found = of_reference()
-    assert [one.why for one in found if one.standing not in (HOLDS, FAILS)] == []
-    assert not NEVER.search(texts(found))
-    heading = findings.headline(found)
-    assert heading.startswith("Nine findings: ")

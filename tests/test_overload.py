@@ -147,7 +147,7 @@ overload_s = {4 * TIMEOUT_S:g}
 [[experiments.backlog.grids]]
 servers = ["planted-paced"]
 backlog = [5]
-load_generator = ["httperf", "roundtrip"]
+load_generator = ["roundtrip"]
 """
 
 
