@@ -170,7 +170,10 @@ def ways_of_accepting(
     node = pl.format("Node.js, {}", pl.col("configuration").replace(_NODE_WAYS))
     way = pl.when(pl.col("server") == SERVER).then(pl.format("C, {}", "accept")).otherwise(node)
     levels = {name: DEFAULTS[name] for name in DEFAULTS if name not in ("accept", "schedulers")}
-    chosen = points.filter(reply_rates.at_rate(rate_rps), **levels).with_columns(way=way)
+    failed = FAILED_CONNECTIONS.of_trial.of_point()
+    chosen = points.filter(reply_rates.at_rate(rate_rps), **levels).with_columns(
+        way=way, failed_percent=failed
+    )
     key = ["server", "variant", "n"]
     at_rate = samples.filter(reply_rates.at_rate(rate_rps))
     held = at_rate.group_by(key, maintain_order=True).agg(
@@ -186,9 +189,7 @@ def ways_of_accepting(
             "way": row["way"], "schedulers": row["schedulers"], "n": row["n"],
             "replies_rps": row[REPLY],
             "quick_percent": 100 * quick / row["connections"],
-            "failed_percent": FAILED_CONNECTIONS.of_trial.value(
-                row["errors_total"], row["connections"]
-            ),
+            "failed_percent": row["failed_percent"],
             "median_ms": median_us and median_us / 1000,
             "held": row["held"], "accept_queue": row["accept_queue_connections_max"],
         })  # fmt: skip

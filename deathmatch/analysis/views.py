@@ -232,17 +232,13 @@ class Experiment:
 
         The reason is a trial's own, or what became of its server first and at which rate.
         """
-        reason = pl.col("reason")
+        clean, reason = (pl.col("outcome") == "measured") & ~pl.col("wrong"), pl.col("reason")
         return (
             self._explained()
             .group_by("label", "version", maintain_order=True)
             .agg(
                 pl.len().cast(pl.Int64).alias("trials"),
-                (pl.col("outcome") == "measured")
-                .and_(~pl.col("wrong"))
-                .sum()
-                .cast(pl.Int64)
-                .alias("clean"),
+                clean.sum().cast(pl.Int64).alias("clean"),
                 reason.filter(reason != "").first().str.split("\n").list.first(),
             )
             .sort("label")

@@ -97,10 +97,6 @@ class Quotient(OfTrial):
         counted, over = (pl.col(name).filter(both).sum() for name in (self.counter, self.over))
         return pl.when(over != 0).then(self.scale * counted / over)
 
-    def value(self, counted: float, over: float) -> float | None:
-        """Return the quotient of two counts; None over 0."""
-        return self.scale * counted / over if over else None
-
     def of_point(self) -> pl.Expr:
         """Return the quantity of each point by itself; null over 0."""
         over = pl.col(self.over)
