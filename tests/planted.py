@@ -99,11 +99,9 @@ def searched(server: Planted, asked: dict = ASKED) -> tuple[End, list[tuple[Offe
 
 KINDS = {
     "a sharp knee": {},
-    "a knee 5 % wide": {"width": 0.05},
     "a knee 10 % wide": {"width": 0.1},
     "5 %, a stall of 100 ms every 5 s": {"width": 0.05, "stalls_per_s": 0.2},
     "5 %, a minute at half": {"width": 0.05, "foreign_share": 0.5},
-    "5 %, a minute at 85 %": {"width": 0.05, "foreign_share": 0.85},
     "5 %, a minute at 95 %": {"width": 0.05, "foreign_share": 0.95},
 }
 

@@ -36,7 +36,7 @@ ONCE = {"_written", "compiled"}
 """What takes minutes and is made once for all files: who uses it is one unit."""
 
 QUICK = [
-    "test_analysis.py", "test_checks.py", "test_claim_rows.py", "test_damaged.py", "test_diag.py",
+    "test_analysis.py", "test_checks.py", "test_damaged.py", "test_diag.py",
     "test_findings.py", "test_good_answers.py", "test_histogram.py", "test_laws.py",
     "test_limits.py", "test_paired.py", "test_plateaus.py", "test_planted_ledgers.py",
     "test_prose.py", "test_quantities.py", "test_rounds.py",

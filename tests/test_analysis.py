@@ -4,25 +4,20 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from deathmatch.analysis import (
     accept_queue,
-    accepting,
     c10k,
     dynamic,
     judging,
     ledger,
     listen_backlog,
     phrases,
-    provenance,
     readiness,
     reply_rates,
     static_files,
     stats,
     storage,
-    verdict_words,
 )
 from deathmatch.analysis.ledger import Entry, Need, Verdict
 from deathmatch.analysis.reply_rates import RATE, REPLY
@@ -58,17 +53,10 @@ def test_levels_that_are_not_named_are_the_defaults():
     ]  # fmt: skip
     frame = pl.DataFrame(rows)
     assert accept_queue.at_levels(frame, TOP)["n"].to_list() == [1]
+    assert accept_queue.capacity_rps(frame[:2]) == accept_queue.capacity_rps(frame) == 5000
     assert accept_queue.at_levels(frame, TOP, backlog=5)["n"].to_list() == [2]
     assert accept_queue.at_levels(frame, TOP, backlog=None)["n"].to_list() == [1, 2]
     assert accept_queue.at_levels(frame, TOP, accept=None)["n"].to_list() == [1, 4]
-
-
-def test_the_capacity_is_that_of_all_trials_together():
-    slow = accepted(2, server_cpu_ns=400_000_000)
-    slower = accepted(3, server_cpu_ns=900_000_000)
-    frame = pl.DataFrame([accepted(1), slow, slower])
-    assert accept_queue.capacity_rps(frame) == 3000 / 1.5
-    assert accept_queue.capacity_rps(frame.clear()) is None
 
 
 def test_where_connections_wait():
@@ -94,17 +82,12 @@ def test_shares_of_connection_times_are_of_all_offered():
     ])  # fmt: skip
     shares = accept_queue.time_shares(points, times, 50)
     assert dict(shares.rows()) == {0.0: 60.0, 0.05: 20.0, 1.0: 10.0}
-    assert accept_queue.share_between(shares, 0.05, 1.0) == 20
-    assert accept_queue.share_between(shares, 0, 1.05) == 90
-    assert accept_queue.share_between(shares, 1.05, 9) == 0
-
-
-def test_request_retries_follow_each_syn():
-    times_s = accept_queue.request_retries_s(2)["time_s"].to_list()
-    assert times_s == pytest.approx([0.2, 0.4, 0.8, 1.6, 1.2, 1.4, 1.8])
+    between = [accept_queue.share_between(shares, *ends) for ends in ((0.05, 1), (0, 1.05), (2, 9))]
+    assert between == [20, 90, 0]
 
 
 def test_account_and_losses_of_one_variant():
+    """Which outcome a connection has and what was dropped where: test_accept_queue.py."""
     lossy = accepted(
         1, client_syn_retransmissions=30, server_listen_drops=50, server_listen_overflows=40,
         server_syncookies_sent=5,
@@ -114,12 +97,10 @@ def test_account_and_losses_of_one_variant():
         took(1, 100, 970), took(1, 1_000_100, 30), took(2, 100, 990, "short", backlog=5),
     ])  # fmt: skip
     account = accept_queue.account(points, times, TOP)
-    mine = account.filter(variant="backlog 128")
-    assert dict(mine.select("outcome", "share_percent").rows()) == {
-        "at once": 97.0, "after 1 retry": 3.0, "after 2 retries": 0.0, "after 3 retries": 0.0,
-        "timed out": 0.0, "reset": 0.0,
+    late = account.filter(outcome="after 1 retry")
+    assert dict(late.select("variant", "share_percent").rows()) == {
+        "backlog 5": 0, "backlog 128": 3.0,
     }  # fmt: skip
-    assert account["variant"].unique().sort().to_list() == ["backlog 128", "backlog 5"]
     short, full = accept_queue.losses(points, times, TOP).to_dicts()
     assert (short["variant"], short["retries_implied"]) == ("backlog 5", None), "some gave up"
     assert full == {
@@ -128,20 +109,6 @@ def test_account_and_losses_of_one_variant():
         "syns_syn_queue": 1.0, "syns_accept_queue": 2.0, "acks_accept_queue": 2.0,
         "server_syncookies_sent": 0.5, "retries_counted": 3.0, "retries_implied": 3.0,
     }  # fmt: skip
-
-
-def test_a_queue_holds_what_its_kernel_lets_in():
-    assert [accepting.linux_places(backlog) for backlog in (5, 128)] == [6, 129]
-    assert [accepting.freebsd_places(backlog) for backlog in (5, 128)] == [8, 193]
-
-
-def test_chance_of_difference_of_runs():
-    same = pl.DataFrame({RATE: [1, 1, 2, 2], "value": [10.0, 10, 70, 70]})
-    assert accept_queue.chance_of_difference(same, 0.05, 3, 1000) == 0
-    # Of two single runs at 90 % and 110 % of the mean, two draws differ half of the time.
-    apart = pl.DataFrame({RATE: [1, 1], "value": [90.0, 110.0]})
-    chance = accept_queue.chance_of_difference(apart, 0.05, 1, 20_000)
-    assert chance == pytest.approx(0.5, abs=0.02)
 
 
 def test_ways_of_accepting():
@@ -169,34 +136,7 @@ def test_ways_of_accepting():
     assert accept_queue.way_ratio(found, "C, one", "C, many", "replies_rps").trials == 0
 
 
-@given(st.dictionaries(st.integers(0, 9_000_000), st.integers(1, 30), max_size=8),
-       st.integers(0, 40), st.integers(0, 40))  # fmt: skip
-def test_each_connection_has_one_outcome(times_us, timed_out, reset):
-    answered = sum(times_us.values())
-    points = pl.DataFrame({
-        "server": ["x"], "connections": [answered + timed_out + reset + 1],
-        "errors_client_timeout": [timed_out], "errors_connection_reset": [reset],
-    })  # fmt: skip
-    rows = [("x", "connection_time", time_us, count) for time_us, count in times_us.items()]
-    schema = {"server": pl.String, "quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
-    times = pl.DataFrame(rows, schema=schema, orient="row")
-    found = accepting.outcomes(points, times, ["server"])
-    assert found["outcome"].to_list() == accepting.OUTCOMES
-    assert found["connections"].sum() == answered + timed_out + reset
-    late = sum(count for at_us, count in times_us.items() if at_us >= 1_000_000)
-    assert found.filter(pl.col("outcome").str.starts_with("after"))["connections"].sum() == late
-
-
 # The listen backlog --------------------------------------------------------------------------
-
-
-def test_backlogs_are_compared_at_a_rate_at_which_all_count():
-    points = pl.DataFrame(
-        {"n": 1, "variant": f"backlog={backlog}", RATE: rate}
-        for backlog, rate in ((1, 10), (1, 20), (128, 10), (128, 20), (128, 30))
-    )
-    assert listen_backlog.top_rate(points) == 20
-    assert listen_backlog.top_rate(points.clear()) is None
 
 
 def test_slower_shares_count_those_never_answered():
@@ -297,25 +237,21 @@ def test_what_an_idle_connection_costs():
     assert found.per_idle_ns == Interval(3, 900, 900, 900)
     assert found.step_ns.estimate == 1700
     none = readiness.at_level(levels(), "C", "poll", 0)
-    few, many = (Interval(3, low, low, high) for low, high in ((2, 4), (5, 6)))
-    words = ("more", "less", "same")
-    assert phrases.change(few, many, *words) == "more"
-    assert phrases.change(many, few, *words) == "less"
-    assert phrases.change(few, replace(few, high=5), *words) == "same"
-    assert phrases.change(few, none.per_idle_ns, *words) == phrases.NOT_MEASURED
-    assert phrases.change(few, stats.interval([9]), *words) == "same"
     assert none.per_idle_ns == none.step_ns == Interval()
     assert readiness.at_level(levels(), "C", "select", 0).cost_us == Interval()
     assert readiness.most_idle_with_cpu_left(levels(), "C", "poll") == 500
-    assert readiness.most_idle_with_cpu_left(levels(), "Perl", "poll") == 0
+    table = readiness.cost_table(list(reversed(levels())))
+    assert table["readiness"].to_list() == ["poll"] * 3 + ["epoll"] * 2
+    assert table["idle_connections"].to_list() == [0, 500, 1000, 0, 1000]
+    assert table["per_idle"].to_list()[:2] == [None, "100 [100, 100]"]
 
 
-def test_cost_table_has_mechanisms_in_their_order():
-    found = readiness.cost_table(list(reversed(levels())))
-    assert found["readiness"].to_list() == ["poll"] * 3 + ["epoll"] * 2
-    assert found["idle_connections"].to_list() == [0, 500, 1000, 0, 1000]
-    assert found["per_idle"].to_list()[:2] == [None, "100 [100, 100]"]
-    assert readiness.cost_table([]).is_empty()
+def test_two_intervals_differ_where_they_have_nothing_in_common():
+    few, many = (Interval(3, low, low, high) for low, high in ((2, 4), (5, 6)))
+    others = (many, replace(many, low=4), stats.interval([9]), Interval())
+    said = [phrases.change(few, other, "more", "less", "same") for other in others]
+    assert said == ["more", "same", "same", phrases.NOT_MEASURED]
+    assert phrases.change(many, few, "more", "less", "same") == "less"
 
 
 def test_changes_of_epoll_have_a_side():
@@ -433,48 +369,14 @@ def test_bytes_per_message_are_what_full_has_more_than_empty():
     assert found.select("runtime_bytes", "rss_bytes").rows() == [(200.0, 4000.0)]
 
 
-def decided(verdict: str, direction: str | None = None) -> Verdict:
-    needs = (Need("4 CPUs", "1", met=False),)
-    return Verdict(verdict, Interval(3, 2.0, 1.9, 2.1), direction=direction, needs=needs)
-
-
-def test_a_cell_of_the_ledger_has_its_number_only_where_it_was_decided():
-    cell = "**replicated**: 2 [1.9, 2.1], n\u00a0=\u00a03"
-    assert verdict_words.cell(decided(judging.REPLICATED)) == cell
-    assert verdict_words.cell(decided(judging.UNREACHED)) == f"**{judging.UNREACHED}**"
-    fragile = replace(decided(judging.REPLICATED), fragile="fragile (Holm)")
-    assert verdict_words.cell(fragile) == cell.replace("replicated", "replicated, fragile (Holm)")
-
-
-def entry_of(then: Verdict, now: Verdict) -> Entry:
-    texts = dict.fromkeys(("claim", "place", "role", "experiment", "rule"), "")
-    return Entry(**texts, source="Walkin", says="A is faster", statistics=(), published=None,
-                 same=False, then=then, now=now)  # fmt: skip
-
-
 def test_needs_are_named_once_and_only_of_conditions_not_reached():
-    unreached = decided(judging.UNREACHED)
-    entry = replace(entry_of(unreached, unreached), same=True)
-    refuted = replace(entry, says="B is faster", then=decided(judging.NOT), same=False)
-    refuted = replace(refuted, now=refuted.then)
-    found = ledger.unmet_needs([entry, refuted])
+    texts = dict.fromkeys(("claim", "place", "role", "experiment", "rule"), "")
+    needs = (Need("4 CPUs", "1", met=False),)
+    unreached, refuted = (Verdict(word, needs=needs) for word in (judging.UNREACHED, judging.NOT))
+    entries = [
+        Entry(**texts, source="Walkin", says=says, statistics=(), published=None, same=same,
+              then=verdict, now=verdict)
+        for says, same, verdict in (("A is faster", True, unreached), ("B is", False, refuted))
+    ]  # fmt: skip
+    found = ledger.unmet_needs(entries)
     assert found.rows() == [("Walkin", "A is faster", "4 CPUs", "1")]
-    assert ledger.unmet_needs([refuted]).columns == found.columns
-
-
-# How the sides share a machine --------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("pairs", "told"),
-    [
-        ([([0], [1]), ([0, 1], [1])], "one CPU each"),
-        ([([0, 1, 2], [3])], "each on CPUs of its own"),
-        ([([0], [0])], "on the same CPUs, so that each takes from the other and rates are of both"),
-        ([(None, None)], "whose CPUs were not recorded"),
-    ],
-)
-def test_how_client_and_server_share_the_cpus(pairs, told):
-    kinds = {"server_cpus": pl.List(pl.Int64), "client_cpus": pl.List(pl.Int64)}
-    trials = pl.DataFrame(pairs, schema=kinds, orient="row")
-    assert provenance.sides(trials) == told

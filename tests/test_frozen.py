@@ -28,21 +28,15 @@ def folder(tmp_path, monkeypatch):
     return copy
 
 
-def test_rules_that_nobody_froze_decide_nothing(folder):
+def test_a_change_after_the_freeze_is_refused_with_the_day(folder):
     with pytest.raises(UserError, match="are not frozen"):
         claims.ledger("quick")
-
-
-def test_a_change_after_the_freeze_is_refused_with_the_day(folder):
     frozen.FILE.write_text(frozen.text("quick", DAY))
     frozen.check("quick")
     published.CLAIMS.write_text(published.CLAIMS.read_text().replace("low = 1.07", "low = 1.08", 1))
     with pytest.raises(UserError, match="frozen on 2026-12-01") as refused:
         claims.ledger("quick")
     assert "frozen.toml" in refused.value.where and refused.value.remedy
-
-
-def test_a_freeze_is_of_one_dataset(folder):
     frozen.FILE.write_text(frozen.text("quick", DAY).replace('"quick"', '"tour"'))
     with pytest.raises(UserError, match="dataset quick"):
         frozen.check("quick")

@@ -55,22 +55,29 @@ def test_one_release_on_two_runtimes_is_the_runtimes_share():
     frame = pl.concat([of_python_2, points(tornado_5_dot_1=[13, 13, 13])])
     [row] = history.changes(history.by_trial(frame)).filter("same_release").to_dicts()
     assert round(row["median"], 2) == 1.3 and row["runtime"] == "Python 2.7, then Python 3.11"
-
-
-def test_neighbours_are_compared_within_rounds():
-    changed = history.changes(history.by_trial(TORNADO))
-    assert changed["median"].round(2).to_list() == [1.2, 2.74]
-    assert changed["low"].round(2).to_list() == [1.2, 2.19]
-    assert changed["runtime"].to_list() == ["Python 2.7", "Python 2.7, then Python 3.11"]
-
-
-def test_a_release_on_another_runtime_is_compared_with_the_same_release():
+    # The next release is compared with that on its own runtime.
     on_pypy = points(tornado_2_dot_4_pypy=[40, 44, 36], tornado_3_dot_2=[130, 143, 117])
     changed = history.changes(history.by_trial(pl.concat([TORNADO, on_pypy])))
     before = dict(changed.select("after", "before").rows())
     assert before["Tornado 2.4.1, PyPy 7.3.3"] == "Tornado 2.4.1, Python 2.7.18"
     assert before["Tornado 3.2.2, Python 2.7.18"] == "Tornado 2.4.1, Python 2.7.18"
-    assert changed.filter("same_release")["after"].to_list() == ["Tornado 2.4.1, PyPy 7.3.3"]
+
+
+def test_neighbours_are_compared_within_rounds():
+    trials = history.by_trial(TORNADO)
+    changed = history.changes(trials)
+    assert changed["median"].round(2).to_list() == [1.2, 2.74]
+    assert changed["low"].round(2).to_list() == [1.2, 2.19]
+    assert changed["runtime"].to_list() == ["Python 2.7", "Python 2.7, then Python 3.11"]
+    # A jump is beyond a third, either way.
+    assert history.jumps(changed)["after"].to_list() == ["Tornado 6.6.1"]
+    cheaper = history.by_trial(points(node_0_dot_10=[100, 100, 100], node=[70, 70, 70]))
+    assert history.jumps(history.changes(cheaper))["median"].to_list() == [0.7]
+    # A system with one release has not changed since the first.
+    of_two = history.by_trial(pl.concat([TORNADO, points(node=[1, 1, 1])]))
+    [row] = history.since_first(of_two).to_dicts()
+    assert (row["before"], row["after"]) == ("Tornado 0.2, Python 2.7.18", "Tornado 6.6.1")
+    assert round(row["median"], 2) == 3.29
 
 
 def test_a_trial_without_one_of_the_rates_does_not_count():
@@ -84,21 +91,6 @@ def test_a_round_that_one_release_lacks_does_not_count_for_its_system():
     frame = pl.concat([TORNADO.filter((pl.col("server") != "tornado") | (pl.col("n") < 3)), node])
     trials = dict(history.over_years(frame, CPU_PER_REPLY).select("server", "trials").rows())
     assert trials["tornado-0.2"] == trials["tornado"] == 2 and trials["node"] == 3
-
-
-def test_a_jump_is_beyond_a_third_either_way():
-    trials = history.by_trial(TORNADO)
-    assert history.jumps(history.changes(trials))["after"].to_list() == ["Tornado 6.6.1"]
-    cheaper = history.by_trial(points(node_0_dot_10=[100, 100, 100], node=[70, 70, 70]))
-    assert history.jumps(history.changes(cheaper))["median"].to_list() == [0.7]
-
-
-def test_the_last_release_is_compared_with_the_first():
-    [row] = history.since_first(history.by_trial(TORNADO)).to_dicts()
-    assert (row["before"], row["after"]) == ("Tornado 0.2, Python 2.7.18", "Tornado 6.6.1")
-    assert round(row["median"], 2) == 3.29
-    # A system with one release has not changed.
-    assert history.since_first(history.by_trial(points(tornado=[1, 1, 1]))).is_empty()
 
 
 def test_a_posts_rate_is_that_of_one_process():
@@ -142,12 +134,13 @@ RATES = {"mine": 3000, "years": 2000}
 CHAPTER = "paper/mine/notebooks/09-history.ipynb"
 
 
-@pytest.fixture
-def two_datasets(tree: Tree, miniature: str) -> Tree:
+@pytest.fixture(scope="module")
+def two_datasets(shared_tree: Tree, miniature: str) -> Tree:
     """A tree with a dataset whose paper also shows another, which has two releases of Tornado.
 
     Their trials are those that the miniature has of the same load.
     """
+    tree = shared_tree
     parts = {"mine": ("backlog", "backlog"), "years": ("single-thread", "history")}
     for name, (measured, experiment) in parts.items():
         also = 'also = ["years"]' if name == "mine" else ""
@@ -185,30 +178,23 @@ import json
 from deathmatch.paper import explorer
 from deathmatch.plan.selection import Choice
 from deathmatch.run.study import Study
-study = Study("mine", "netns", Choice(None, None))
-tables = {"chapter": study.tables("09-history"), "ledger": study.ledger_tables("mine")}
-page = explorer.document("mine")
-page = {
-    "datasets": [about["dataset"] for about in page["datasets"]],
+study, page = Study("mine", "netns", Choice(None, None)), explorer.document("mine")
+print(json.dumps({
+    "chapter": study.tables("09-history"),
+    "ledger": study.ledger_tables("mine"),
     "trials": sorted({tuple(row[:3]) for row in page["trials"]["rows"]}),
-    "measured": {row["server"]: row["measured"] for row in page["servers"]},
-}
-print(json.dumps({"page": page} | tables))
+}))
 """
 
 
 def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: Tree):
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "data/years/history/points.parquet" in study["chapter"]
-    assert study["page"]["datasets"] == ["mine", "years"]
-    assert study["page"]["trials"] == [
+    assert study["trials"] == [
         [dataset, experiment, server]
         for dataset, experiment in (("mine", "backlog"), ("years", "history"))
         for server in ("tornado", "tornado-1")
     ]
-    measured = study["page"]["measured"]
-    assert [row["dataset"] for row in measured["tornado-1"]] == ["mine", "years"]
-    assert [row["dataset"] for row in measured["yucan"]] == ["mine"]
     assert "data/mine/backlog/points.parquet" in study["ledger"]
     assert not [path for path in study["ledger"] if path.startswith("data/years")]
 

@@ -5,7 +5,6 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from conftest import ROOT
 from planned import of_selector
 
@@ -34,6 +33,7 @@ def planned() -> dict[str, list[Trial]]:
     return by_experiment
 
 
+@cache
 def compared() -> list[tuple[str, str, Comparison]]:
     """Return name, experiment and comparison of each claim and finding."""
     rows = [
@@ -73,12 +73,14 @@ def lacking(experiment: str, comparison: Comparison, selector: Selector) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", sorted({name for name, *_ in compared()}))
-def test_all_that_is_compared_is_planned(name):
-    for _, experiment, comparison in (row for row in compared() if row[0] == name):
-        for side in comparison.sides:
-            for selector in divided_selectors(side):
-                assert lacking(experiment, comparison, selector) == "", (selector, comparison)
+def test_all_that_is_compared_is_planned():
+    known = [
+        (name, selector, lacking(experiment, comparison, selector))
+        for name, experiment, comparison in compared()
+        for side in comparison.sides
+        for selector in divided_selectors(side)
+    ]
+    assert len(known) > 100 and [one for one in known if one[-1]] == []
 
 
 def test_rates_near_a_share_leave_no_gap_between_two_kinds_of_cpu():
@@ -111,11 +113,10 @@ def test_it_has_every_experiment_but_those_that_need_more_cpus_or_that_others_re
     assert left == {"scale-out", "select-crash"}
 
 
-@pytest.mark.parametrize("trials", [7, 9, 15])
-def test_the_distance_that_the_plan_tells_is_told_in_nine_of_ten_cases(trials):
+def test_the_distance_that_the_plan_tells_is_told_in_nine_of_ten_cases():
     """Planted ratios so far above their bound are judged by the ledger's own test."""
     power = runpy.run_path(str(ROOT / "bench" / "power.py"))
-    random = np.random.default_rng(trials)
+    random, trials = np.random.default_rng(7), 7
     away, told = power["least"](0.1, trials), 0
     for _ in range(1000):
         ratios = away * np.exp(random.normal(0, 0.1, trials))

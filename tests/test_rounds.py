@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from deathmatch.analysis import by_trial, judging, reply_rates, views
-from deathmatch.analysis.by_trial import Values, in_shared_blocks
+from deathmatch.analysis import by_trial, claims, judging, reply_rates, views
+from deathmatch.analysis.by_trial import Values
 from deathmatch.data import laws
 from deathmatch.data.strict import dataset_checks
 from deathmatch.data.strict.evidence import Trial
@@ -47,13 +47,10 @@ def test_a_ranking_has_no_false_difference(points):
     for frame, column in ((curve, "value"), (rates, "median"), (costs, CPU_PER_REPLY.name)):
         assert frame["trials"].to_list() == [3, 3]
         assert frame[column].n_unique() == 1
+    apart = points.filter((pl.col("n") > 3) | (pl.col("server") == "short"))
+    assert len(by_trial.shared_rounds(apart, ["server"])) == len(apart), "they share none"
     alone = reply_rates.in_overload(points.filter(server="long"), ["server"])
     assert alone["trials"].to_list() == [5] and alone["median"][0] < rates["median"][0]
-
-
-def test_groups_without_a_common_round_keep_all():
-    apart = pl.DataFrame({"server": ["a", "a", "b"], "n": [1, 2, 3]})
-    assert len(by_trial.shared_rounds(apart, ["server"])) == 3
 
 
 def test_the_explorer_ranks_by_the_rounds_that_all_have(miniature):
@@ -83,7 +80,7 @@ def test_a_claim_has_no_false_difference(points):
     ratio = judging.effect(sides, level=0.05)
     assert ratio.trials == 3 and ratio.low <= 1 <= ratio.high
     assert ratio.high - ratio.low < DRIFT / 10
-    assert [side.blocks for side in in_shared_blocks(sides)] == [{1, 2, 3}, {1, 2, 3}]
+    assert [len(side) for side in claims.compared_values(judging.Part(sides, 1, 2))] == [3, 3]
 
 
 def test_the_drift_is_shown(points):

@@ -22,7 +22,7 @@ def test_interval_of_known_values():
 
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=12, unique=True))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_interval_is_scipy_s(values):
     ends = bootstrap(
         (values,), np.median, n_resamples=stats.RESAMPLES, confidence_level=stats.CONFIDENCE,
@@ -52,75 +52,27 @@ def test_ratio_is_paired_by_block():
         ratio(pl.concat([blocks([1], [2])] * 2))
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=1, max_size=6),
-       st.floats(0.01, 100))  # fmt: skip
-def test_ratio_does_not_depend_on_the_unit(pairs, scale):
-    above, below = zip(*pairs)
-    plain = ratio(blocks(list(above), list(below)))
-    scaled = ratio(blocks([x * scale for x in above], [x * scale for x in below]))
-    assert scaled.estimate == pytest.approx(plain.estimate)
-    swapped = ratio(blocks(list(below), list(above)))
-    if len(pairs) % 2:
-        assert swapped.estimate == pytest.approx(1 / plain.estimate)
-
-
-def test_summarise_gives_one_row_a_group():
-    frame = pl.DataFrame({"server": ["a", "a", "b"], "n": [1, 2, 1], "x": [1.0, 3.0, None]})
-    found = stats.summarise(frame, ["server"], "x")
-    assert found.columns == ["server", *stats.INTERVAL]
-    assert found.rows() == [("a", 2, 2.0, 1.0, 3.0), ("b", 0, None, None, None)]
-
-
-def planted(
-    each_us: dict[tuple[int, int], float], trials: int = 3, noise: float = 0
-) -> pl.DataFrame:
-    """Return costs of 80 us at none, rising between levels by what is planted for each unit."""
-    draw, cost, rows = np.random.default_rng(3), 80.0, []
-    for (below, at), each in ({(0, 0): 0.0} | each_us).items():
-        cost += each * (at - below)
-        rows += [(at, n, cost * draw.normal(1, noise)) for n in range(trials)]
-    return pl.DataFrame(rows, schema=["idle", "n", "cpu_us"], orient="row")
-
-
-def test_steps_find_a_cost_that_bends():
-    """A line through these would say 0.79 at every level, with an interval that holds none."""
-    bent = {(0, 500): 0.47, (500, 900): 0.81, (900, 4000): 0.99}
-    found = stats.steps(planted(bent), "idle", "cpu_us")
-    assert [rise.level for rise in found] == [level for _, level in bent]
-    assert [rise.step.estimate for rise in found] == pytest.approx(list(bent.values()))
-    means = [0.47, (500 * 0.47 + 400 * 0.81) / 900, (235 + 324 + 3100 * 0.99) / 4000]
-    assert [rise.per_unit.estimate for rise in found] == pytest.approx(means)
-    assert {rise.per_unit.trials for rise in found} == {3}
-
-
 def test_steps_are_paired_and_want_one_row_a_trial():
-    """Trials that differ by a factor of ten among them still rise by the same."""
-    frame = pl.DataFrame({"idle": [0, 0, 9, 9], "n": [1, 2, 2, 1], "cpu_us": [10.0, 100, 109, 19]})
-    assert stats.steps(frame, "idle", "cpu_us")[0].per_unit == Interval(2, 1, 1, 1)
-    assert (
-        stats.steps(frame[:2], "idle", "cpu_us") == [] == stats.steps(frame[:0], "idle", "cpu_us")
-    )
+    """Trials that differ by a factor of ten among them still rise by the same, and it bends."""
+    frame = pl.DataFrame({
+        "idle": [0, 0, 9, 9, 19, 19], "n": [1, 2, 2, 1, 1, 2],
+        "cpu_us": [10.0, 100, 109, 19, 48, 138],
+    })  # fmt: skip
+    first, second = stats.steps(frame, "idle", "cpu_us")
+    assert (first.level, first.per_unit, first.step) == (9, *[Interval(2, 1, 1, 1)] * 2)
+    assert second.per_unit.estimate == 2 and second.step.estimate == 2.9
+    assert stats.steps(frame[:2], "idle", "cpu_us") == []
     with pytest.raises(ValueError, match="several rows"):
         stats.steps(pl.concat([frame, frame]), "idle", "cpu_us")
 
 
-def test_a_flat_cost_has_no_side_and_a_saving_has_one():
-    flat = stats.steps(planted({(0, 8000): 0.0}, trials=5, noise=0.05), "idle", "cpu_us")[0]
-    less = stats.steps(planted({(0, 8000): -0.004}, trials=5, noise=0.01), "idle", "cpu_us")[0]
-    more = stats.steps(planted({(0, 8000): 0.004}, trials=5, noise=0.01), "idle", "cpu_us")[0]
-    assert [rise.per_unit.side_of_zero for rise in (flat, less, more)] == [0, -1, 1]
-    assert stats.interval([-1.0]).side_of_zero == 0
-
-
-@pytest.mark.parametrize("trials", [2, 3, 5])
-def test_range_coverage_is_how_often_the_range_holds_the_median(trials):
-    drawn = np.random.default_rng(1).exponential(1, (40_000, trials))
+def test_range_coverage_is_how_often_the_range_holds_the_median():
+    drawn = np.random.default_rng(1).exponential(1, (40_000, 3))
     holds = (drawn.min(axis=1) <= np.log(2)) & (drawn.max(axis=1) >= np.log(2))
-    assert stats.range_coverage(trials) == pytest.approx(holds.mean(), abs=0.01)
+    assert stats.range_coverage(3) == pytest.approx(holds.mean(), abs=0.01)
 
 
-def test_quantiles_of_no_histogram_have_their_types():
+def test_quantiles_that_too_few_samples_carry_are_null():
     kinds = {"label": pl.String, "time_us": pl.Int64, "count": pl.Int64}
     rows = [("a", 10, 980), ("a", 500, 20), ("b", 7, 100)]
     full = pl.DataFrame(rows, schema=kinds, orient="row")

@@ -110,21 +110,10 @@ def search(plant, tmp_path):
     return planted
 
 
-def websocket(server: str, environment: str, **more: float) -> dict:
-    known = {"connections": 10_000, "outcome_completed": 10_000, "connection_timeouts": 0,
-             RATE: 10_000, "messages_due": 100_000, "duration_us": 15_000_000}  # fmt: skip
-    return {"server": server, "environment": environment} | known | more
-
-
-# Instruments
-
-
-def test_an_instrument_is_not_one_of_every_server(plant):
-    plant("c10k", [
-        websocket(server, "unthrottled") for server in ("erlang-cowboy", "node-ws", "ws-null")
-    ])  # fmt: skip
-    points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
-    assert c10k.held(points)["whole"].to_list() == [True, True]
+def websocket(server: str) -> dict:
+    return {"server": server, "environment": "unthrottled", "connections": 10_000,
+            "outcome_completed": 10_000, "connection_timeouts": 0, RATE: 10_000,
+            "messages_due": 100_000, "duration_us": 15_000_000}  # fmt: skip
 
 
 def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
@@ -134,24 +123,13 @@ def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
     for statistic, trials in (("error_ratio", 0), ("died", 9)):
         chosen = {"server": "yucan", "statistic": statistic}
         assert len(selecting.values("planted", "backlog", chosen)) == trials
-    plant("c10k", [websocket("node-ws", "unthrottled") | lost])
-    points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
-    assert c10k.held(points).is_empty()
-    assert c10k.losses_table(points).is_empty()
-
-
-# A claim about a condition, and its contrast without it
-
-
-def test_many_descriptors_must_matter_more_than_few(plant):
-    rates = {("select", 0): 3000, ("epoll", 0): 5000, ("select", 900): 3000, ("epoll", 900): 4000}
-    found = plant("readiness", [
-        {"server": "tornado", "readiness": mechanism, "idle_connections": idle, RATE: 0, REPLY: rps}
-        for (mechanism, idle), rps in rates.items()
+    plant("c10k", [
+        websocket("erlang-cowboy"), websocket("node-ws") | lost, websocket("ws-null"),
     ])  # fmt: skip
-    row = found["walkin-epoll-faster-with-many-descriptors"]
-    # 1.33 times select's with 900 idle connections, but 1.67 times with none.
-    assert row.now.verdict == judging.NOT
+    points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
+    # Nor is an instrument one of every server.
+    assert c10k.held(points).select("label", "whole").rows() == [("erlang-cowboy", True)]
+    assert c10k.losses_table(points).is_empty()
 
 
 # Then and now
@@ -206,23 +184,6 @@ def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, v
     assert found["ostinelli-node-gains-from-processes"].now.verdict == verdict
 
 
-def test_a_cause_of_errors_is_shown_only_where_there_are_errors(search):
-    def tornado(rate: int, replies: int, timeouts: int) -> dict:
-        return {"server": "tornado", RATE: rate, REPLY: 5900.0, "replies": replies,
-                "errors_total": timeouts, "errors_client_timeout": timeouts,
-                "errors_socket_timeout": 0, "duration_us": 10_000_000}  # fmt: skip
-
-    def verdict(*rows: dict) -> str:
-        found = search("dynamic", [*rows], {"tornado": 5900})
-        return found["ostinelli-errors-are-queueing"].now.verdict
-
-    # At 7000, 1.2 times what it answers, nobody waits for 5 s within 10 s.
-    short, long = tornado(7000, 70_000, 0), tornado(40_000, 60_000, 34_000)
-    assert verdict(short, tornado(40_000, 400_000, 0)) == judging.UNREACHED
-    assert verdict(short, long) == judging.REPLICATED
-    assert verdict(tornado(7000, 60_000, 1000), long) == judging.NOT
-
-
 OVERLOADED = (("mochiweb-otp29", "defaults"), ("node", "parsing"), ("tornado", None))
 
 
@@ -238,15 +199,12 @@ def test_nobody_waits_five_seconds_in_a_queue_of_three(search, seconds, verdict)
     assert found["ostinelli-others-fail-under-load"].now.verdict == verdict
 
 
-@pytest.mark.parametrize(("polling_us", "verdict"), [(20, judging.REPLICATED), (60, judging.NOT)])
-def test_a_difference_is_accounted_for_by_what_removes_more_than_half_of_it(
-    plant, polling_us, verdict
-):
+def test_a_difference_is_accounted_for_by_what_removes_more_than_half_of_it(plant):
     # Without kernel polling eight times nginx's: with half of the difference gone, 2.8 times.
     cpu_us = {
         ("nginx", "tuned", "epoll"): 10,
-        ("yaws", "cached", "epoll"): polling_us,
-        ("mochiweb", "tuned", "epoll"): polling_us,
+        ("yaws", "cached", "epoll"): 20,
+        ("mochiweb", "tuned", "epoll"): 20,
         ("yaws-poll", "cached", "poll"): 80,
         ("mochiweb-poll", "tuned", "poll"): 80,
     }
@@ -256,31 +214,8 @@ def test_a_difference_is_accounted_for_by_what_removes_more_than_half_of_it(
         for (server, configuration, readiness), reply_us in cpu_us.items()
     ])  # fmt: skip
     row = found["williams-kernel-polling-explains-cpu"].now
-    assert row.verdict == verdict
+    assert row.verdict == judging.REPLICATED
     assert row.sides[1].what.endswith("relative to nginx")
-
-
-def test_what_a_search_offered_beyond_the_capacity_decides_where_a_sweep_did_not(plant, tmp_path):
-    swept = [
-        {"server": server, "configuration": configuration, RATE: 3000, REPLY: 2800.0,
-         "replies": 14_000, "duration_us": 5_000_000, "backlog": 128}
-        for server, configuration in OVERLOADED
-    ]  # fmt: skip
-    before = plant("dynamic", swept)["ostinelli-others-fail-under-load"]
-    assert before.now.verdict == judging.NOT_RUN
-    names = tables.columns("dynamic", "probes")
-    points = pl.read_parquet(tmp_path / "data" / "planted" / "dynamic" / "points.parquet")
-    keys = points.select(name for name in points.columns if name in tables.keys("dynamic"))
-    overload = {
-        "probe": 1, "round": 1, "step": "overload", RATE: 7000, "duration_us": 10_000_000,
-        "server_state": "ran", "client_state": "exit 0", "report": "whole", "due": 70_000,
-        "client_limited": False, "replies": 28_000, REPLY: 2800.0, "capacity_share": 2.5,
-        "late_10_ms": 60_000, "late_1_s": 50_000, "over": True, "timeouts": 40_000,
-    }  # fmt: skip
-    probes = pl.DataFrame([row | overload for row in keys.to_dicts()], schema=names)
-    tables.write(probes, "dynamic", "probes", tmp_path / "data" / "planted" / "dynamic")
-    read_tables_anew()
-    assert Ledger()["ostinelli-others-fail-under-load"].now.verdict == judging.REPLICATED
 
 
 def test_what_the_client_hides_is_not_called_missing(plant):
@@ -312,44 +247,22 @@ def test_a_server_that_ends_while_it_is_checked_has_died_of_what_the_checks_open
 
 
 @pytest.mark.parametrize(
-    ("rates", "verdict"), [((3000, 5000, 9000), judging.NOT), ((1000, 9000), judging.NOT_RUN)]
+    ("rates", "outcome", "verdict"),
+    [
+        ((3000, 5000, 9000), FOUND, judging.NOT),
+        ((1000, 9000), FOUND, judging.NOT_RUN),
+        ((3000, 5000, 9000), CLIENT, judging.NOT_RUN),
+    ],
 )
-def test_a_share_of_the_capacity_is_the_rate_nearest_to_it(search, rates, verdict):
-    # Of 7000, 5000 is three quarters.
+def test_a_share_of_the_capacity_is_the_rate_nearest_to_it(search, rates, outcome, verdict):
+    """Of 7000, 5000 is three quarters; without a capacity none is."""
     rows = [
         {"server": "tornado", "backlog": 128, "somaxconn": 4096, RATE: rate,
          "concurrent_connections": 10 if rate < 4000 else 90}
         for rate in rates
     ]  # fmt: skip
-    found = search("backlog", rows, {"tornado": 7000})
+    found = search("backlog", rows, {"tornado": 7000}, outcome)
     assert found["walkin-few-connections-at-once"].now.verdict == verdict
-
-
-def test_without_a_capacity_no_rate_is_a_share_of_it(plant):
-    found = plant("backlog", [
-        {"server": "tornado", "backlog": 128, "somaxconn": 4096, RATE: rate, REPLY: 4000.0,
-         "concurrent_connections": 10}
-        for rate in (3000, 9000)
-    ])  # fmt: skip
-    assert found["walkin-few-connections-at-once"].now.verdict == judging.NOT_RUN
-
-
-@pytest.mark.parametrize(
-    ("slow", "fast", "verdict"),
-    [(0.1, 0.4, judging.NOT), (0.4, 0.1, judging.UNREACHED)],
-)
-def test_processes_share_the_work_at_the_rate_that_is_compared(plant, slow, fast, verdict):
-    """At 1,000 requests a second they may not: each has little to do."""
-    servers = {"eventlet-wsgi": ("http", 9000.0), "eventlet-echo": ("echo", 10_000.0)}
-    found = plant("overhead", [
-        {"server": server, "layer": layer, "schedulers": "all", RATE: rate, REPLY: replies,
-         "least_busy_process_share": share}
-        for server, (layer, most) in servers.items()
-        for rate, replies, share in ((1000, 1000.0, slow), (0, most, fast))
-    ])  # fmt: skip
-    row = found["day-wsgi-overhead-significant"]
-    assert row.now.verdict == verdict
-    assert {need.there for need in row.now.needs} == {f"{fast} [{fast}, {fast}], n = 9"}
 
 
 # Sizes
@@ -364,24 +277,11 @@ SWEPT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("cowboy_rps", "verdict", "direction"),
-    [
-        (7490, judging.NOT, judging.LARGER),
-        (2000, judging.REPLICATED, judging.REPLICATED),
-        (1200, judging.NOT, judging.SMALLER),
-        (500, judging.NOT, judging.NOT),
-    ],
-)
-def test_twice_is_neither_seven_times_nor_a_fifth_more(search, cowboy_rps, verdict, direction):
-    found = search("dynamic", SWEPT, {"mochiweb-otp29": 1000.0, "cowboy-otp29": cowboy_rps})
-    row = found["ostinelli-cowboy-leads-mochiweb"].now
-    assert (row.verdict, row.direction) == (verdict, direction)
-    assert row.interval.estimate == pytest.approx(cowboy_rps / 1000, rel=0.01)
-
-
 def test_a_capacity_that_is_only_a_bound_forms_no_ratio(search, plant):
     """Whatever the sweep shows, and however far the other side is from it."""
+    found = search("dynamic", SWEPT, {"mochiweb-otp29": 1000.0, "cowboy-otp29": 2000.0})
+    row = found["ostinelli-cowboy-leads-mochiweb"].now
+    assert (row.verdict, row.direction) == (judging.REPLICATED, judging.REPLICATED)
     found = search("dynamic", SWEPT, {"mochiweb-otp29": 1000.0, "cowboy-otp29": 9000.0}, CLIENT)
     row = found["ostinelli-cowboy-leads-mochiweb"].now
     assert (row.verdict, row.interval) == (judging.UNREACHED, NO_TRIAL)

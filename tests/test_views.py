@@ -1,18 +1,12 @@
 """What notebooks look at: overloads, what the client hides of them, and numbers in prose."""
 
-from dataclasses import replace
-
 import polars as pl
-import pytest
 
 from deathmatch.analysis import c10k, phrases, reply_rates, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
-from deathmatch.analysis.stats import Interval
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.paper import theme
-from deathmatch.paper.charts import by_rate
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import QUANTITIES
 from deathmatch.quantities.quantity import WRONG
 
 
@@ -47,14 +41,9 @@ def test_each_variant_is_held_against_the_highest_rate_that_it_was_offered():
     made = views.Experiment("tiny", "backlog")
     made.__dict__["points"] = SWEEP
     assert made.common_rate == 4000 and made.rates == "1\u202f000, 4\u202f000"
-
-
-def test_how_many_trials_a_variant_has_is_told_as_a_range():
-    made = views.Experiment("tiny", "backlog")
-    made.__dict__["trials"] = pl.DataFrame({"server": ["a", "a", "a", "b"], "variant": "v"})
-    assert made.trials_each == "1 to 3"
-    made.__dict__["trials"] = made.trials.filter(server="a")
-    assert made.trials_each == "3"
+    assert made.no_plateau.endswith("at the highest rate: hidden.")
+    made.__dict__["points"] = SWEEP.filter(label="slow")
+    assert made.no_plateau.startswith("Every variant")
 
 
 def test_a_floor_at_all_that_was_offered_is_no_limit():
@@ -106,14 +95,6 @@ def test_a_curve_that_ends_early_has_no_line_to_its_label():
     assert [layer["mark"]["type"] for layer in drawn["layer"]].count("rule") == 0
 
 
-def test_what_the_client_hides_is_named():
-    made = views.Experiment("tiny", "backlog")
-    made.__dict__["points"] = SWEEP
-    assert made.no_plateau.endswith("at the highest rate: hidden.")
-    made.__dict__["points"] = SWEEP.filter(label="slow")
-    assert made.no_plateau.startswith("Every variant")
-
-
 def test_an_arrowhead_stands_beside_what_may_be_higher():
     theme.register()
     frame = reply_rates.in_overload(SWEEP, ["label"]).select("label", "median", "at_least")
@@ -133,29 +114,9 @@ def test_those_without_a_limit_have_no_order():
 
 def test_numbers_in_prose():
     assert phrases.number(-0.04, 1) == "0.0" and phrases.number(-1234.56, 1) == "-1\u202f234.6"
-    found = Interval(3, 1.5, 1.25, 2.0)
-    assert phrases.ratio(found) == "1.50 times (interval 1.25 to 2.00, n = 3)"
-    listed = [phrases.enumeration(["a", "b", "c"][:length]) for length in range(4)]
-    assert listed == ["", "a", "a and b", "a, b and c"]
-
-
-@pytest.mark.parametrize(
-    ("ratio", "words"),
-    [
-        (1.02, "about the same"), (0.98, "about the same"), (0.346, "about a third"),
-        (0.56, "about three fifths"), (0.05, "less than a tenth"), (1.12, "about a tenth more"),
-        (1.35, "about a third more"), (2.1, "about twice"), (2.4, "about 2.5 times"),
-        (8.13, "about 8 times"), (68.2, "about 70 times"), (1234.0, "about 1\u202f000 times"),
-    ],
-)  # fmt: skip
-def test_a_ratio_in_words(ratio, words):
-    assert phrases.in_words(ratio) == words
-
-
-def test_a_range_in_a_cell():
-    found = Interval(3, 1234.5, -2.0, 5000.0)
-    assert phrases.brackets(found) == "1\u202f234 [-2, 5\u202f000]"
-    assert phrases.brackets(replace(found, low=None), 1) == "1\u202f234.5"
+    words = {0.98: "about the same", 0.346: "about a third", 1.12: "about a tenth more",
+             2.4: "about 2.5 times", 1234.0: "about 1\u202f000 times"}  # fmt: skip
+    assert {ratio: phrases.in_words(ratio) for ratio in words} == words
 
 
 # Small multiples and other parts of charts ---------------------------------------------------
@@ -177,11 +138,6 @@ def test_small_multiples_share_one_legend_and_keep_a_mechanisms_colour():
     # None was measured on select, whose colour nothing else takes.
     assert scales == [{"domain": ["poll", "epoll"], "range": theme.PALETTE[1:3]}] * 2
     assert [panel["layer"][0]["title"] for panel in drawn["concat"]] == ["C", "nginx"]
-
-
-def test_an_axis_of_latencies_has_the_words_and_the_unit_of_their_quantity():
-    latency = QUANTITIES[by_rate.LATENCY]
-    assert by_rate.TITLES[by_rate.LATENCY] == f"{latency.title} ({latency.unit})"
 
 
 def test_rows_on_a_logarithmic_axis_have_ticks_at_powers_of_ten():

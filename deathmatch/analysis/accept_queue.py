@@ -146,11 +146,10 @@ def losses(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataF
 
 
 def chance_of_difference(runs: pl.DataFrame, share: float, runs_each: int, pairs: int) -> float:
-    """Return how often two means of runs that do not differ are at least `share` apart.
+    """Return how often two means of `runs_each` runs that do not differ are `share` apart or more.
 
-    `runs` has single runs as `value`, several at an `offered_rate_rps`. Each is taken relative to
-    the mean at its rate; `pairs` pairs of means of `runs_each` are drawn from all, from a fixed
-    seed.
+    `runs` has single runs as `value`, several at an `offered_rate_rps`, each taken relative to the
+    mean at its rate; `pairs` of means are drawn from all, from a fixed seed.
     """
     relative = runs["value"] / runs.select(pl.col("value").mean().over(RATE)).to_series()
     draw = np.random.default_rng(stats.SEED)
@@ -171,7 +170,10 @@ def ways_of_accepting(
     node = pl.format("Node.js, {}", pl.col("configuration").replace(_NODE_WAYS))
     way = pl.when(pl.col("server") == SERVER).then(pl.format("C, {}", "accept")).otherwise(node)
     levels = {name: DEFAULTS[name] for name in DEFAULTS if name not in ("accept", "schedulers")}
-    chosen = points.filter(reply_rates.at_rate(rate_rps), **levels).with_columns(way=way)
+    failed = FAILED_CONNECTIONS.of_trial.of_point()
+    chosen = points.filter(reply_rates.at_rate(rate_rps), **levels).with_columns(
+        way=way, failed_percent=failed
+    )
     key = ["server", "variant", "n"]
     at_rate = samples.filter(reply_rates.at_rate(rate_rps))
     held = at_rate.group_by(key, maintain_order=True).agg(
@@ -187,9 +189,7 @@ def ways_of_accepting(
             "way": row["way"], "schedulers": row["schedulers"], "n": row["n"],
             "replies_rps": row[REPLY],
             "quick_percent": 100 * quick / row["connections"],
-            "failed_percent": FAILED_CONNECTIONS.of_trial.value(
-                row["errors_total"], row["connections"]
-            ),
+            "failed_percent": row["failed_percent"],
             "median_ms": median_us and median_us / 1000,
             "held": row["held"], "accept_queue": row["accept_queue_connections_max"],
         })  # fmt: skip

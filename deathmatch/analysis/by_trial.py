@@ -7,8 +7,8 @@ of it or a bound (`Values`); how much the rounds of an experiment differ, betwee
 speed drifts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, reduce
 
 import polars as pl
@@ -25,7 +25,7 @@ def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
     """Return the points that count for a quantity with `points=which`; all of a store's."""
     if which == Points.SEARCHES:
         return points.filter(outcome=search.FOUND)
-    if which in (Points.ALL, Points.TRIALS) or "client_limited" not in points.columns:
+    if which == Points.TRIALS or "client_limited" not in points.columns:
         return points
     steady = laws.is_readable(points, "latency") if which == Points.STEADY else True
     # Without a whole report only the server's end is known.
@@ -110,11 +110,11 @@ DRIFT = {"variants": pl.Int64, "higher": pl.Int64, "lower": pl.Int64, "ratio": p
 _VARIANT = ["server", "variant"]
 
 
-def drift(points: pl.DataFrame) -> pl.DataFrame:
-    """Return a row with DRIFT: CPU per reply in round LAST over that in round FIRST.
+def _drift(points: pl.DataFrame) -> dict:
+    """Return DRIFT: CPU per reply in round LAST over that in round FIRST.
 
-    `points` are those that count. Of how many variants it is higher or lower, and the median of the
-    ratio over variants, each at the rates that it has in both rounds.
+    Of how many variants it is higher or lower, and the median of the ratio over variants, each at
+    the rates that it has in both rounds.
     """
     both = points.filter(pl.col("n").is_in([FIRST, LAST]))
     whole = pl.col("n").n_unique().over([*_VARIANT, RATE]) == 2
@@ -125,11 +125,11 @@ def drift(points: pl.DataFrame) -> pl.DataFrame:
     return ratios.select(
         variants=pl.len(), higher=(pl.col("ratio") > 1).sum(), lower=(pl.col("ratio") < 1).sum(),
         ratio=pl.col("ratio").median(),
-    ).cast(DRIFT)  # fmt: skip
+    ).row(0, named=True)  # fmt: skip
 
 
 def drifts(points: dict[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return `drift` of each experiment: experiment, DRIFT at its lowest rate and at all rates.
+    """Return the drift of each experiment: DRIFT at its lowest rate and at all rates.
 
     `points` are those that count, by experiment; the columns at all rates begin with "all_". A
     closed loop is not a rate. Experiments without two rounds have no row.
@@ -138,7 +138,7 @@ def drifts(points: dict[str, pl.DataFrame]) -> pl.DataFrame:
     for name, frame in points.items():
         offered = frame.filter(pl.col(RATE) > 0)
         lowest = offered.filter(pl.col(RATE) == pl.col(RATE).min())
-        at_lowest, at_all = (drift(part).row(0, named=True) for part in (lowest, offered))
+        at_lowest, at_all = _drift(lowest), _drift(offered)
         if at_all["variants"]:
             rate = {"experiment": name, RATE: offered[RATE].min()}
             rows.append(rate | at_lowest | {f"all_{key}": at_all[key] for key in at_all})
@@ -180,15 +180,6 @@ class Values:
         """The blocks that have a value."""
         return set(self.by_block)
 
-    def within(self, blocks: set[int]) -> "Values":
-        """Return what is known of these blocks."""
-        return replace(
-            self,
-            by_block={n: value for n, value in self.by_block.items() if n in blocks},
-            at_least=self.at_least & blocks,
-            at_most=self.at_most & blocks,
-        )
-
     def over(self, below: "Values") -> "Values":
         """Return the quotients by another statistic, of blocks that both have; not by 0."""
         shared = sorted(n for n in self.blocks & below.blocks if below.by_block[n])
@@ -200,13 +191,6 @@ class Values:
             hidden=self.hidden or below.hidden,
             short=self.short or below.short,
         )
-
-
-def in_shared_blocks(sides: Sequence[Values]) -> list[Values]:
-    """Return the sides in the blocks that all with a value have; unchanged if they share none."""
-    known = [side.blocks for side in sides if side]
-    shared = set.intersection(*known) if known else set()
-    return [side.within(shared) for side in sides] if shared else list(sides)
 
 
 _KEY = ["server", "variant", "n", RATE]

@@ -9,9 +9,7 @@ import polars as pl
 from deathmatch.analysis import stats, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws
-from deathmatch.load import histogram
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
-from deathmatch.quantities.quantity import enough_samples
 
 # Our server and its schedulers -> the post's row that is the same software. What the post ran on
 # every core is "all" here.
@@ -118,9 +116,9 @@ def latency_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.Dat
 def time_quantiles(times: pl.LazyFrame, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
     """Return the quantiles of a quantity for each server and environment, its trials together.
 
-    Columns: label, server, schedulers, environment, limited, post, p01 to p999 in ms; null where a
-    quantile lies among what never was, or too few samples carry it. Trials that show the client's
-    limits are left out, unless all of a server's do: then `limited` is true.
+    Columns: label, server, schedulers, environment, limited, post, p01 to p999 in ms, as
+    `stats.quantiles` has them. Trials that show the client's limits are left out, unless all of a
+    server's do: then `limited` is true.
     """
     points = laws.readable(points, quantity)
     points = points.with_columns(limited=pl.col("client_limited").all().over(_KEY))
@@ -129,25 +127,16 @@ def time_quantiles(times: pl.LazyFrame, points: pl.DataFrame, quantity: str) -> 
     wanted = "messages_due" if quantity == "latency" else "connections_opened"
     which = [*_KEY, "limited"]
     totals = {
-        tuple(row[:-1]): row[-1]
-        for row in points.group_by(which, maintain_order=True).agg(wanted).rows()
+        tuple(group): total
+        for *group, total in points.group_by(which, maintain_order=True).agg(pl.sum(wanted)).rows()
     }
-    rows = []
     bins = times.filter(pl.col("quantity") == quantity).collect()
     chosen = bins.join(points.select(*key, "limited"), on=key, maintain_order="left")
-    for group, part in chosen.group_by(which, maintain_order=True):
-        total = sum(filter(None, totals[group]))
-        found_us = histogram.quantiles_us(part, list(QUANTILES.values()), total)
-        quantiles = {
-            name: us and us / 1e3
-            for (name, q), us in zip(QUANTILES.items(), found_us)
-            if enough_samples(q, total)
-        }
-        rows.append(dict(zip(which, group)) | quantiles)
-    schema = dict.fromkeys(_KEY, pl.String) | {"limited": pl.Boolean}
-    schema |= dict.fromkeys(QUANTILES, pl.Float64)
-    quantiles = with_published_system(pl.DataFrame(rows, schema=schema))
-    return quantiles.sort("p50", "p99", nulls_last=True)
+    found = stats.quantiles(chosen, which, QUANTILES, totals)
+    # Polars would multiply by the reciprocal, which adds digits.
+    ms = pl.col(*QUANTILES).map_elements(lambda us: us / 1e3, return_dtype=pl.Float64)
+    in_ms = found.with_columns(ms)
+    return with_published_system(in_ms).sort("p50", "p99", nulls_last=True)
 
 
 def connection_costs(points: pl.DataFrame) -> pl.DataFrame:
@@ -219,12 +208,10 @@ def on_one_cpu(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def held(points: pl.DataFrame) -> pl.DataFrame:
-    """Return of each of today's servers on one CPU, unthrottled: label, whole, late,
-    outcome_completed.
+    """Return label, whole, late, outcome_completed of today's servers on one CPU, unthrottled.
 
-    Instruments and older releases are not counted, nor points without a report. Whole: in every
-    trial all connections were held and none timed out. Late: what was not held had not been opened
-    when the run ended.
+    Whole: in every trial all connections were held and none timed out. Late: what was not held had
+    not been opened when the run ended.
     """
     plain = on_one_cpu(views.of_today(views.subjects(points)))
     kept = pl.col("outcome_completed") == pl.col("connections")

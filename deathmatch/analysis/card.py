@@ -180,10 +180,9 @@ def alarms(held: Experiment) -> dict[str, str]:
 
 
 def _costs(held: Experiment, points: pl.DataFrame) -> pl.DataFrame:
-    """Return server, n and `cost_us` of each trial: CPU per reply, or of an echo once all are open.
+    """Return server, n and `cost_us` of each trial: CPU per reply, or of an echo.
 
-    The cost of an echo is that from when as many connections were open as ever, in the later half
-    of the run, so that handshakes are not in it.
+    An echo's is that of the later half of the run once as many connections are open as ever.
     """
     if measure_design.searches(held.name):
         found = by_trial.values(points, CPU_PER_REPLY, ["server"])
@@ -378,14 +377,9 @@ def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) 
 
 
 def _readiness(records: Sequence[Mapping]) -> str:
-    checks = [
-        check
-        for record in records
-        for check in record.get("conformance") or []
-        if check["name"].startswith(WAITS)
-    ]
-    for check in checks:
-        mechanism = check["name"].removeprefix(WAITS)
-        seen = "seen in its idle threads" if check["ok"] else f"but {check['seen']}"
-        return f"{mechanism}, {seen}"
-    return ""
+    checks = (check for record in records for check in record.get("conformance") or [])
+    check = next((check for check in checks if check["name"].startswith(WAITS)), None)
+    if check is None:
+        return ""
+    seen = "seen in its idle threads" if check["ok"] else f"but {check['seen']}"
+    return f"{check['name'].removeprefix(WAITS)}, {seen}"

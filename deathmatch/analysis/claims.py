@@ -6,8 +6,10 @@ tested together. The head of claims.toml explains the rest.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+
+import polars as pl
 
 from deathmatch.analysis import (
     comparing,
@@ -21,8 +23,7 @@ from deathmatch.analysis import (
     trial_tests,
     verdict_words,
 )
-from deathmatch.analysis.by_trial import Values, in_shared_blocks
-from deathmatch.analysis.comparison import Comparison, Selector
+from deathmatch.analysis.comparison import Selector
 from deathmatch.analysis.findings import Result
 from deathmatch.analysis.judging import (
     DECIDED,
@@ -32,6 +33,7 @@ from deathmatch.analysis.judging import (
     TESTED,
     UNREACHED,
     Judgement,
+    Part,
 )
 from deathmatch.analysis.ledger import Entry, Need, Side, Verdict
 from deathmatch.analysis.ledger import read as ledger_of_run
@@ -136,7 +138,10 @@ def verdict(dataset: str, claim: Claim, when: str) -> Verdict:
     needs = tuple(_needs(dataset, claim, when, decided))
     word, why = decided.verdict, ""
     unmet = [need for need in needs if not need.met]
-    if unmet and (word != NOT_RUN or _ran(dataset, claim, compared)):
+    if unmet and (
+        word != NOT_RUN
+        or all(rows is not None for rows in _compared(dataset, claim, when, selecting.points))
+    ):
         word = UNREACHED
         why = ". ".join(f"needed: {need.needed}; there: {need.there}" for need in unmet)
     elif word == NOT_RUN:
@@ -183,14 +188,9 @@ def _needs(dataset: str, claim: Claim, when: str, decided: Judgement) -> Iterato
 
 def _free_cpus(dataset: str, claim: Claim, when: str) -> int | None:
     """Return on how many CPUs a server that is compared ran without a client; None: unknown."""
-    frames = [
-        selecting.selected(dataset, claim.experiment, selector, table=selecting.trials)
-        for one in claim.compared(when)
-        for selector in one.sides
-    ]
     own = [
         len({*server} - {*(client or ())})
-        for frame in frames
+        for frame in _compared(dataset, claim, when, selecting.trials)
         if frame is not None
         for server, client in frame.select("server_cpus", "client_cpus").rows()
         if server is not None
@@ -198,13 +198,13 @@ def _free_cpus(dataset: str, claim: Claim, when: str) -> int | None:
     return max(own, default=None)
 
 
-def _ran(dataset: str, claim: Claim, compared: Sequence[Comparison]) -> bool:
-    """Return whether all that is compared has points."""
-    return all(
-        selecting.selected(dataset, claim.experiment, selector) is not None
-        for one in compared
-        for selector in one.sides
-    )
+def _compared(
+    dataset: str, claim: Claim, when: str, table: Callable
+) -> Iterator[pl.DataFrame | None]:
+    """Return the rows of each side of what is compared; None for one that has none."""
+    for one in claim.compared(when):
+        for selector in one.sides:
+            yield selecting.selected(dataset, claim.experiment, selector, table)
 
 
 def _sides(dataset: str, experiment: str, decided: Judgement) -> tuple[Side, ...]:
@@ -212,20 +212,29 @@ def _sides(dataset: str, experiment: str, decided: Judgement) -> tuple[Side, ...
     part = decided.part
     if not part:
         return ()
-    known = in_shared_blocks(part.sides) if part.paired else part.sides
     return tuple(
         _side(dataset, selector.get("experiment", experiment), selector, values)
-        for selector, values in zip(part.comparison.sides, known, strict=True)
+        for selector, values in zip(part.comparison.sides, compared_values(part), strict=True)
     )
 
 
-def _side(dataset: str, experiment: str, selector: Selector, values: Values) -> Side:
+def compared_values(part: Part) -> list[list[float]]:
+    """Return the values of each side that are compared: in the blocks that all sides have."""
+    blocks = [side.blocks for side in part.sides if side]
+    shared = set.intersection(*blocks) if part.paired and blocks else set()
+    return [
+        [value for n, value in side.by_block.items() if not shared or n in shared]
+        for side in part.sides
+    ]
+
+
+def _side(dataset: str, experiment: str, selector: Selector, values: list[float]) -> Side:
     frame = selecting.selected(dataset, experiment, selector)
     alone = frame is not None and frame.select("server", "variant").n_unique() == 1
     inside = f"{frame['server'][0]}/{frame['variant'][0]}" if alone else ""
     before = archive.logs_prefix(dataset, experiment)
     logs = f"{before}{inside}".rstrip(":/ ") if before else ""
-    return Side(selecting.selector_phrase(selector), stats.interval(values.all), logs)
+    return Side(selecting.selector_phrase(selector), stats.interval(values), logs)
 
 
 def main(given: argparse.Namespace) -> int:

@@ -83,15 +83,12 @@ class Shown:
         return self.text_of(self.interval)
 
     @property
-    def middle(self) -> str:
-        """The number with its unit alone, as "0.82 times"; "" without one."""
-        return self.text_of(Interval(self.interval.trials, self.interval.estimate))
-
-    @property
     def words(self) -> str:
-        """The number of a ratio in words, as "about two thirds"; of other numbers `middle`."""
+        """The number of a ratio in words, as "about two thirds"; of others with its unit alone."""
         value = self.interval.estimate
-        return phrases.in_words(value) if value and len(self.part.sides) == 2 else self.middle
+        if value and len(self.part.sides) == 2:
+            return phrases.in_words(value)
+        return self.text_of(Interval(self.interval.trials, value))
 
     def text_of(self, known: Interval) -> str:
         """Return an interval, or a bound, of what is compared with its unit."""

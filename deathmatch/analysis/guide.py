@@ -18,7 +18,7 @@ LISTED = 3
 def rows(results: Sequence[Result]) -> pl.DataFrame:
     """Return place, what, trials, elsewhere and minutes, of each comparison in order.
 
-    `minutes`: what the trials of its sides took; None where a record does not say.
+    `minutes`: what the trials of its sides took; None without them.
     """
     return pl.DataFrame(
         [
@@ -65,11 +65,10 @@ def _elsewhere(place: tuple[str, str], shown: Shown, behind: list[pl.DataFrame])
     return "; ".join(text for _, text in known)
 
 
-def _minutes(place: tuple[str, str], behind: list[pl.DataFrame]) -> float | None:
+def _minutes(place: tuple[str, str], behind: list[pl.DataFrame]) -> float:
     key = ["server", "variant", "n"]
     trials = pl.concat(points.select(key) for points in behind)
-    took = selecting.trials(*place).join(trials, on=key, how="semi")["wall_us"]
-    return None if took.null_count() else took.sum() / 60e6
+    return selecting.trials(*place).join(trials, on=key, how="semi")["wall_us"].sum() / 60e6
 
 
 def _rate(rate_rps: int) -> str:

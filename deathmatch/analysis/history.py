@@ -210,8 +210,7 @@ def main_line(releases_of_a_system: pl.DataFrame) -> pl.DataFrame:
 def since_first(trials: pl.DataFrame, quantity: str = CPU_PER_REPLY.name) -> pl.DataFrame:
     """Return a row for the last release of each system and its first one, as CHANGE has it.
 
-    The ratio is of a quantity of `trials`, by trial as `by_trial` and `capacity_by_trial` return
-    them. A system with one release has no row.
+    `trials` as `by_trial` or `capacity_by_trial` return them. One release alone has no row.
     """
     rows = [
         _change(trials, system.row(0, named=True), system.row(-1, named=True), quantity)

@@ -72,11 +72,9 @@ class Judgement:
     `direction`: the verdict on the direction alone, where the rule has a size; LARGER or SMALLER
     where it holds and the size does not. `lacks`: SATURATION, CLIENT or DURATION, where that kept
     the data from deciding. `part`: the one that was judged. `spread`: the standard deviation
-    between trials on the scale of the test, a logarithm for ratios. `distance`: how far the
-    estimate is from the nearest bound of the claimed range, on that scale; `on_edge`: less than the
-    spread, so that one more measurement of the same falls on either side. `level`: that of the
-    interval.
-    `parts`: those of the rule.
+    between trials on the scale of the test, a logarithm for ratios; `on_edge`: the estimate is
+    nearer than that to a bound of the claimed range, so that one more measurement of the same falls
+    on either side. `parts`: those of the rule.
     """
 
     interval: Interval
@@ -86,14 +84,8 @@ class Judgement:
     lacks: str | None = None
     part: Part | None = None
     spread: float | None = None
-    distance: float | None = None
-    level: float = ERROR
+    on_edge: bool = False
     parts: tuple[Part, ...] = ()
-
-    @property
-    def on_edge(self) -> bool:
-        """Whether the threshold is nearer than one trial repeats another."""
-        return None not in (self.spread, self.distance) and self.distance < self.spread
 
 
 NOTHING_RAN = Judgement(NO_TRIAL, NOT_RUN)
@@ -174,7 +166,7 @@ def _directed(part: Part, level: float) -> Judgement:
 def _at(part: Part, level: float) -> Judgement:
     """Return the judgement at a level, without its direction."""
     if any(math.isnan(value) for side in part.sides for value in side.all):
-        return Judgement(Interval(len(part.sides[0])), OPEN, level=level)
+        return Judgement(Interval(len(part.sides[0])), OPEN)
     if _is_exact(part):
         return _exact(part, level)
     known = effect(part.sides, part.paired, level)
@@ -184,8 +176,8 @@ def _at(part: Part, level: float) -> Judgement:
     if known.trials < 2 or _judged(endless, part.low, part.high).verdict == OPEN:
         judged = explained(judged, *part.sides)
     spread = _spread_of(part)
-    away = _distance(known.estimate, part)
-    return replace(judged, spread=spread, distance=away, level=level)
+    on_edge = spread is not None and _distance(known.estimate, part) < spread
+    return replace(judged, spread=spread, on_edge=on_edge)
 
 
 def _judged(known: Interval, low: float, high: float) -> Judgement:
@@ -241,7 +233,7 @@ def _exact(part: Part, level: float) -> Judgement:
     bounded = any(side.at_least or side.at_most for side in part.sides)
     judged = Judgement(known, OPEN) if bounded else _judged(known, *_HALF)
     judged = explained(judged, *part.sides)
-    return replace(judged, as_claimed=True, level=level)
+    return replace(judged, as_claimed=True)
 
 
 def _all_quotients(sides: Sequence[Values]) -> list[float]:
@@ -299,15 +291,14 @@ def _quotient(above: Values, below: Values, paired: bool, level: float | None) -
     if not above or not below:
         return NO_TRIAL
     sides = (above, below)
+    ratios = _quotients(sides, paired)
     if paired and above.blocks & below.blocks:
         interval = partial(_of_ratios, level=level)
-        pairs = _pairs(sides)
-        ratio = interval([a / b for a, b in pairs])
-        steps = above.step, below.step
-        return _blurred(ratio, pairs, steps, interval) if any(steps) else ratio
+        ratio, steps = interval(ratios), (above.step, below.step)
+        return _blurred(ratio, _pairs(sides), steps, interval) if any(steps) else ratio
     if level is not None and min(above.all + below.all) > 0:
         return trial_tests.unpaired_interval(above.all, below.all, level)
-    known = stats.interval([a / b for a in above.all for b in below.all if b])
+    known = stats.interval(ratios)
     unknown = {} if level is None else {"low": None, "high": None}
     return replace(known, trials=min(len(above), len(below)), **unknown)
 
@@ -331,6 +322,13 @@ def _pairs(sides: Sequence[Values]) -> list[tuple[float, float]]:
     return [(above.by_block[n], below.by_block[n]) for n in _shared(sides) if below.by_block[n]]
 
 
+def _quotients(sides: Sequence[Values], paired: bool) -> list[float]:
+    """Return a / b of each block that both have; of all trials where blocks are not compared."""
+    if paired and _shared(sides):
+        return [a / b for a, b in _pairs(sides)]
+    return [a / b for a in sides[0].all for b in sides[1].all if b]
+
+
 def _together(part: Part) -> bool:
     """Return whether the two sides of a part are compared block by block."""
     return part.paired and bool(_shared(part.sides))
@@ -339,12 +337,7 @@ def _together(part: Part) -> bool:
 def _without_spread(part: Part) -> Interval:
     """Return the interval that trials would have of which all had the median."""
     above, below = (*part.sides, Values())[:2]
-    if len(part.sides) == 1:
-        values = above.all
-    elif part.paired and above.blocks & below.blocks:
-        values = [a / b for a, b in _pairs((above, below))]
-    else:
-        values = [a / b for a in above.all for b in below.all if b]
+    values = above.all if len(part.sides) == 1 else _quotients(part.sides, part.paired)
     if not values:
         return NO_TRIAL
     count = min(len(side) for side in part.sides)
@@ -356,18 +349,17 @@ def _spread_of(part: Part) -> float | None:
     if len(part.sides) == 1:
         return trial_tests.spread(part.sides[0].all, part.sides[0].kind)
     if _together(part):
-        return trial_tests.spread([a / b for a, b in _pairs(part.sides)])
+        return trial_tests.spread(_quotients(part.sides, part.paired))
     apart = [trial_tests.spread(side.all) for side in part.sides]
     return None if None in apart else math.hypot(*apart)
 
 
-def _distance(estimate: float | None, part: Part) -> float | None:
-    """Return how far an estimate is from the nearest bound, on its scale; None without one."""
+def _distance(estimate: float | None, part: Part) -> float:
+    """Return how far an estimate is from the nearest bound, on its scale; infinite without one."""
     if estimate is None:
-        return None
+        return INFINITE
     kind = part.sides[0].kind if len(part.sides) == 1 else Kind.POSITIVE
-    bounds = [trial_tests.distance(estimate, bound, kind) for bound in (part.low, part.high)]
-    return min((away for away in bounds if away < INFINITE), default=None)
+    return min(trial_tests.distance(estimate, bound, kind) for bound in (part.low, part.high))
 
 
 def explained(judged: Judgement, *sides: Values) -> Judgement:

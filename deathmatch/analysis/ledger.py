@@ -49,15 +49,11 @@ class Side:
 class Verdict:
     """A verdict on a claim, with its evidence.
 
-    `interval` is that of a / b, or of a alone, of the part that decides; with `as_claimed`, of the
-    share of trials in which that is as claimed. `direction` is the verdict on the direction alone,
-    `judging.LARGER` or SMALLER where it holds and the size does not, None where the rule has no
-    size. `on_edge`: the threshold is nearer than one trial repeats another. `error`: the smallest
-    level at which the verdict would stand, None where it decides nothing; `fragile`: what it does
-    not survive if all claims and findings are tested together. `ages` are the releases that
-    the rule compares; `of_the_time`: all are of the source's time. `why` says why it was not run,
-    or which condition was not reached; `quantity` and `unit` what was measured. `sides` are a, then
-    b.
+    `interval`, `as_claimed`, `direction` and `on_edge` are those of its `judging.Judgement`, and
+    `error` is `judging.error` of that; `fragile`: what it does not survive if all claims and
+    findings are tested together. `ages` are the releases that the rule compares; `of_the_time`: all
+    are of the source's time. `why` says why it was not run, or which condition was not reached;
+    `quantity` and `unit` what was measured. `sides` are a, then b.
     """
 
     verdict: str
@@ -162,17 +158,13 @@ def frame(entries: Sequence[Entry]) -> pl.DataFrame:
 
 
 def _columns(verdict: Verdict) -> dict:
-    shown = (
-        "as_claimed", "direction", "on_edge", "error", "fragile", "of_the_time", "why", "quantity",
-        "unit",
-    )  # fmt: skip
-    return {
+    plain = {name: getattr(verdict, name) for name in _VERDICT if name in verdict.__dict__}
+    return plain | {
         "": verdict.verdict,
         "effect": verdict.interval.estimate,
         "low": verdict.interval.low,
         "high": verdict.interval.high,
         "trials": verdict.interval.trials,
-        **{name: getattr(verdict, name) for name in shown},
         "releases": [age.phrase for age in verdict.ages],
         "sides": [
             {"what": side.what, "raw": side.raw} | side.interval.row for side in verdict.sides

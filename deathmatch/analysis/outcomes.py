@@ -1,7 +1,6 @@
 """What became of each server of a dataset: its number in an experiment, or why it has none.
 
-In: an experiment, as `labelled` returns it. Out: a row for each of its variants; why a figure has
-nothing to draw, by what became of its points.
+In: an experiment, as `labelled` returns it. Out: a row for each of its variants.
 """
 
 from dataclasses import dataclass
@@ -54,11 +53,6 @@ class Outcome:
         return f"{least}{phrases.brackets(self.value, digits)} {self.quantity.unit}"
 
 
-def main_quantity(client: str | None) -> Quantity:
-    """Return the quantity by which servers of an experiment with this load generator are ranked."""
-    return _MAIN[registry.generator(client).headline if client else None]
-
-
 def labelled(dataset: str, experiment: str) -> Experiment:
     """Return an experiment whose labels name each factor in which variants differ."""
     factors = files.experiment(experiment).factors
@@ -68,7 +62,8 @@ def labelled(dataset: str, experiment: str) -> Experiment:
 
 def outcomes(held: Experiment) -> list[Outcome]:
     """Return the outcome of each variant: the best number first, those without a number last."""
-    quantity = main_quantity(held.spec.client)
+    client = held.spec.client
+    quantity = _MAIN[registry.generator(client).headline if client else None]
     points_of = held.points.partition_by(_VARIANT, as_dict=True)
     made = [
         _outcome(held, quantity, key, trials, points_of.get(key, held.points.clear()))

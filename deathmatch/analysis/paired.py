@@ -11,7 +11,7 @@ other into noise, and not into an effect (Cox 1951, Biometrika 38, on trend-resi
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -71,66 +71,48 @@ class Measured:
     points: pl.DataFrame
 
 
-@dataclass(frozen=True)
-class Effect:
-    """A ratio of two sides over blocks.
-
-    `low` and `high` are its interval at ERROR, and `detectable` the ratio above 1 that so many
-    blocks of this spread show in POWER of all cases; None with fewer than two blocks, and `ratio`
-    None without any.
-    """
-
-    blocks: int
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    detectable: float | None = None
-
-    @property
-    def shown(self) -> bool:
-        """Whether the interval excludes 1."""
-        return self.low is not None and not self.low <= 1 <= self.high
-
-
 def order(seed: int, block: int) -> str:
     """Return a block's order, "ABBA" or "BAAB"; blocks are numbered from 1."""
     return random.Random(f"{seed}/{block}").choice(ORDERS)
 
 
-def effect(logarithms: Sequence[float]) -> Effect:
-    """Return the effect of log ratios, one a block: `trial_tests.mean_interval` over blocks."""
-    ratios = [math.exp(logarithm) for logarithm in logarithms]
+def effect(ratios: Sequence[float]) -> dict[str, float | None]:
+    """Return the columns of EFFECT of ratios, one a block.
+
+    `ratio` is their geometric mean, with Student's interval from `low` to `high` at ERROR.
+    `detectable` is the ratio above 1 that so many blocks of this spread show in POWER of all cases.
+    All but `blocks` and `ratio` are None with fewer than two blocks, and `ratio` without any.
+    """
     known, deviation = trial_tests.mean_interval(ratios, ERROR), trial_tests.spread(ratios)
-    detectable = deviation if deviation is None else trial_tests.detectable(deviation, len(ratios))
-    return Effect(
-        known.trials, known.estimate, known.low, known.high,
-        None if detectable is None else math.exp(detectable),
-    )  # fmt: skip
+    detectable = None
+    if deviation is not None:
+        detectable = math.exp(trial_tests.detectable(deviation, len(ratios)))
+    numbers = (known.trials, known.estimate, known.low, known.high, detectable)
+    return dict(zip(EFFECT, numbers))
 
 
-def contrasts(values: pl.DataFrame) -> list[float]:
-    """Return each whole block's log of B / A: half of ln B + ln B - ln A - ln A.
+def shows(known: dict) -> bool:
+    """Return whether the interval of an `effect`, or of a row with its columns, excludes 1."""
+    return known["low"] is not None and not known["low"] <= 1 <= known["high"]
+
+
+def ratios(values: pl.DataFrame) -> list[float]:
+    """Return each whole block's B / A: the square root of B * B / (A * A).
 
     `values` has the columns of VALUES. A block that lacks a trial, or has a value that is not
     positive, is left out.
     """
-    return [
-        sum(math.log(v) for v in sides["B"]) / 2 - sum(math.log(v) for v in sides["A"]) / 2
-        for sides in _blocks(values)
-    ]
+    return [math.sqrt(math.prod(sides["B"]) / math.prod(sides["A"])) for sides in _blocks(values)]
 
 
-def null_contrasts(values: pl.DataFrame, side: str, seed: int) -> list[float]:
-    """Return for each whole block the log ratio of one side's two trials, the sign by chance.
+def null_ratios(values: pl.DataFrame, side: str, seed: int) -> list[float]:
+    """Return each whole block's ratio of one side's two trials, inverted or not by chance.
 
-    What they show of a difference is false: both trials are of the same variant. Without the random
-    sign a drift of the machine would be a difference between earlier and later.
+    What they show of a difference is false: both trials are of the same variant. In their order in
+    time, a drift of the machine would be a difference between earlier and later.
     """
     signs = random.Random(f"{seed}/{side}")
-    return [
-        signs.choice((-1, 1)) * (math.log(sides[side][0]) - math.log(sides[side][1]))
-        for sides in _blocks(values)
-    ]
+    return [(sides[side][0] / sides[side][1]) ** signs.choice((-1, 1)) for sides in _blocks(values)]
 
 
 def _blocks(values: pl.DataFrame) -> list[dict[str, list[float]]]:
@@ -171,14 +153,14 @@ def _row(trials: Sequence[Measured], statistic: str, rate: int | None, seed: int
     )
     medians = {side: values.filter(side=side)["value"].median() for side in SIDES}
     nulls = {
-        f"{side.lower() * 2}_{name}": getattr(null, name)
+        f"{side.lower() * 2}_{name}": null[name]
         for side in SIDES
-        for null in [effect(null_contrasts(values, side, seed))]
+        for null in [effect(null_ratios(values, side, seed))]
         for name in _NULL
     }
     return {
         "statistic": statistic, RATE: rate, "a_median": medians["A"], "b_median": medians["B"],
-        **asdict(effect(contrasts(values))), **nulls,
+        **effect(ratios(values)), **nulls,
     }  # fmt: skip
 
 
@@ -231,18 +213,16 @@ def verdict(row: dict) -> str:
     """Return in a sentence or two what the row shows, with its interval and n."""
     title = QUANTITIES[row["statistic"]].title
     at = "" if row[RATE] is None else f" at {phrases.number(row[RATE])} requests a second"
-    effect = Effect(**{name: row[name] for name in EFFECT})
-    if effect.ratio is None:
+    if row["ratio"] is None:
         return f"Nothing can be said of {title}{at}: no block has a value in all four trials."
-    if effect.low is None:
+    if row["low"] is None:
         return f"Nothing can be said of {title}{at}: one block alone has no interval."
-    interval = f"interval {effect.low:.3f} to {effect.high:.3f}, n = {effect.blocks} blocks"
-    if effect.shown:
-        more = "more" if effect.ratio > 1 else "less"
-        size = abs(effect.ratio - 1)
-        difference = f"B has {size:.1%} {more} {title} than A{at}"
-        return f"{difference} (B / A {effect.ratio:.3f}, {interval})."
+    interval = f"interval {row['low']:.3f} to {row['high']:.3f}, n = {row['blocks']} blocks"
+    told = f"(B / A {row['ratio']:.3f}, {interval})"
+    if shows(row):
+        more = "more" if row["ratio"] > 1 else "less"
+        return f"B has {abs(row['ratio'] - 1):.1%} {more} {title} than A{at} {told}."
     return (
-        f"No difference of {title} shows{at} (B / A {effect.ratio:.3f}, {interval}). One of "
-        f"{effect.detectable - 1:.1%} or more would have shown in {POWER:.0%} of such comparisons."
+        f"No difference of {title} shows{at} {told}. One of {row['detectable'] - 1:.1%} or more "
+        f"would have shown in {POWER:.0%} of such comparisons."
     )

@@ -54,11 +54,9 @@ def estimate(known: Interval, unit: str, digits: int = 0) -> str:
 
 
 def interval(known: Interval, unit: str = "", digits: int = 0) -> str:
-    """Return "7 440 req/s (interval 7 200 to 7 600, n = 3)".
+    """Return "7 440 req/s (interval 7 200 to 7 600, n = 3)", or "(n = 1)", or NOT_MEASURED.
 
     The level is not stated: the interval of few trials is their range, whatever it is called.
-
-    Without an interval, "(n = 1)"; without a trial, NOT_MEASURED.
     """
     if not known.trials:
         return NOT_MEASURED

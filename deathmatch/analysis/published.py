@@ -1,18 +1,14 @@
-"""The sources' own numbers and claims: `data/published/` as checked polars frames.
+"""The sources' own numbers and claims: what `data/published/` says.
 
-`load("walkin2009")` returns one source's numbers, `single_value(…)` one of them, `testbeds()` the
-machines they were taken on, `quantities()` what each quantity means, `claims()` what is compared to
-decide what, `untested()` what is not, `effect()` what the source itself found.
-data/published/README.md explains the columns.
+`load("walkin2009")` returns one source's numbers, `single_value(…)` one of them, `claims()` what is
+compared to decide what, `untested()` what is not, `effect()` what the source itself found.
+data/published/README.md explains the columns; `tests/test_published.py` checks what they hold.
 """
 
-import difflib
 from functools import cache
 from pathlib import Path
 from typing import Literal, Self
 
-import pandera.errors
-import pandera.polars as pa
 import polars as pl
 from pydantic import Field, model_validator
 
@@ -43,73 +39,22 @@ FACTORS = {
 }
 """Factor columns by source; the sources are in order of publication."""
 
-READINGS = ["exact", "about", "at least", "at most", "order"]
-STATISTICS = [
-    "count", "maximum", "mean", "median", "minimum", "order", "p95", "p99", "p99.9",
-    "plateau", "ratio", "setting", "single run", "stddev", "step", "unstated",
-]  # fmt: skip
-
 _SHARED = {
     "source": pl.String, "place": pl.String, "system": pl.String, "quantity": pl.String,
     "unit": pl.String, "statistic": pl.String, "value": pl.Float64, "reading": pl.String,
     "printed": pl.String, "testbed": pl.String, "note": pl.String,
 }  # fmt: skip
-_TESTBEDS = {
-    "testbed": pl.String, "source": pl.String, "server_cpu": pl.String,
-    "server_memory": pl.String, "server_os": pl.String, "versions": pl.String,
-    "client": pl.String, "client_machine": pl.String, "network": pl.String, "note": pl.String,
-}  # fmt: skip
-
-
-def load(source: str, folder: Path = FOLDER) -> pl.DataFrame:
-    """Return what one source reported, one row for each number, in the file's order.
-
-    Columns: source, place, system, the source's `FACTORS` (null where they do not apply),
-    quantity, unit, statistic, value (in that unit), reading (one of `READINGS`), printed (the
-    source's words), testbed, note. Times are whole microseconds. Raises UserError for an
-    unknown source and for a file that breaks the schema.
-    """
-    if source not in FACTORS:
-        near = difflib.get_close_matches(source, FACTORS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UserError(
-            f"there is no source {source!r}", remedy=f"{hint}known: {', '.join(FACTORS)}"
-        )
-    return _loaded(source, folder, tuple(file.stat().st_mtime_ns for file in folder.glob("*.csv")))
 
 
 @cache
-def _loaded(source: str, folder: Path, mtimes_ns: tuple[int, ...]) -> pl.DataFrame:
-    path = folder / f"{source}.csv"
-    types = _SHARED | FACTORS[source]
-    units = quantities(folder)
-    beds = testbeds(folder).filter(pl.col("source").is_in([source, "any"]))["testbed"].to_list()
-    unit_of = dict(units.select("quantity", "unit").iter_rows())
-    schema = _schema(
-        types,
-        {
-            "source": pa.Check.equal_to(source),
-            "quantity": pa.Check.isin(list(unit_of)),
-            "statistic": pa.Check.isin(STATISTICS),
-            "reading": pa.Check.isin(READINGS),
-            "testbed": pa.Check.isin(beds),
-        },
-        optional=["note", *FACTORS[source]],
-        # Only the same number, given twice at the same place, is a slip of transcription.
-        unique=[name for name in types if name not in ("value", "note")],
-        rows=[
-            _row(
-                pl.col("unit") == pl.col("quantity").replace_strict(unit_of, default=None),
-                "the unit is not the quantity's in quantities.csv",
-            ),
-            _row(
-                (pl.col("unit") != "us") | (pl.col("value") == pl.col("value").round()),
-                "a time is not a whole number of microseconds",
-            ),
-            _row(pl.col("value").is_finite(), "the value is not finite"),
-        ],
-    )
-    return _read(path, types, schema)
+def load(source: str) -> pl.DataFrame:
+    """Return what one source reported, one row for each number, in the file's order.
+
+    Columns: source, place, system, the source's `FACTORS` (null where they do not apply),
+    quantity, unit, statistic, value (in that unit), reading, printed (the source's words), testbed,
+    note. Times are whole microseconds.
+    """
+    return pl.read_csv(FOLDER / f"{source}.csv", schema_overrides=_SHARED | FACTORS[source])
 
 
 def single_value(frame: pl.DataFrame, **columns: object) -> float:
@@ -125,28 +70,6 @@ def single_value(frame: pl.DataFrame, **columns: object) -> float:
             remedy="name the columns that pick one number of the source",
         )
     return values[0]
-
-
-def testbeds(folder: Path = FOLDER) -> pl.DataFrame:
-    """Return the testbeds as the sources state them; "not stated" where they do not.
-
-    All columns are text: testbed (the key), source ("any" for none in particular), server_cpu,
-    server_memory, server_os, versions, client, client_machine, network, note.
-    """
-    schema = _schema(
-        _TESTBEDS,
-        {"source": pa.Check.isin([*FACTORS, "any"])},
-        optional=["note"],
-        unique=["testbed"],
-    )
-    return _read(folder / "testbeds.csv", _TESTBEDS, schema)
-
-
-def quantities(folder: Path = FOLDER) -> pl.DataFrame:
-    """Return the dictionary of quantities: quantity (the key), unit, meaning."""
-    types = {"quantity": pl.String, "unit": pl.String, "meaning": pl.String}
-    schema = _schema(types, {"unit": pa.Check.isin(["1", "1/s", "us", "B"])}, unique=["quantity"])
-    return _read(folder / "quantities.csv", types, schema)
 
 
 class Claim(Spec):
@@ -276,66 +199,10 @@ def _toml(path: Path) -> dict:
     return validation_errors.parse(path.read_bytes(), path.name)
 
 
-def effect(claim: Claim, folder: Path = FOLDER) -> float | None:
-    """Return the source's own a / b, or a alone, for a claim; None if it gave no numbers.
-
-    Raises UserError when `published.a` or `.b` does not select exactly one row.
-    """
+def effect(claim: Claim) -> float | None:
+    """Return the source's own a / b, or a alone, for a claim; None if it gave no numbers."""
     if not claim.published:
         return None
-    frame = load(claim.source, folder)
-    values = {}
-    for side, columns in claim.published.items():
-        rows = frame.filter(*(pl.col(name) == level for name, level in columns.items()))
-        if len(rows) != 1:
-            raise UserError(
-                f"{columns} selects {len(rows)} rows of {claim.source}.csv",
-                f"claims.toml, claim {claim.id}, key published.{side}",
-                "name the columns that pick exactly one",
-            )
-        values[side] = rows["value"][0]
+    frame = load(claim.source)
+    values = {side: single_value(frame, **rows) for side, rows in claim.published.items()}
     return values["a"] / values.get("b", 1)
-
-
-def _schema(types: dict, checks: dict, unique: list[str], optional=(), rows=()):
-    columns = {
-        name: pa.Column(kind, checks.get(name), nullable=name in optional)
-        for name, kind in types.items()
-    }
-    return pa.DataFrameSchema(columns, checks=list(rows), strict=True, unique=unique)
-
-
-def _row(holds: pl.Expr, error: str) -> pa.Check:
-    return pa.Check(lambda data: data.lazyframe.select(holds), error=error)
-
-
-def _read(path: Path, types: dict, schema: pa.DataFrameSchema) -> pl.DataFrame:
-    try:
-        # Polars would guess types from the first rows, and read others by them.
-        header = pl.read_csv(path, n_rows=0, infer_schema=False).columns
-        if sorted(header) != sorted(types):
-            wrong = ", ".join(sorted(set(header) ^ set(types)))
-            raise UserError(
-                f"the columns are not those expected; missing or unknown: {wrong}",
-                f"{path.name}, line 1",
-                f"the columns are {', '.join(types)}",
-            )
-        frame = pl.read_csv(path, schema_overrides=types)
-        return schema.validate(frame, lazy=True)
-    except FileNotFoundError:
-        raise UserError(
-            "the file is missing", str(path), "it is part of the repository: check it out again"
-        ) from None
-    except pl.exceptions.PolarsError as error:
-        what = str(error).splitlines()[0]
-        raise UserError(what, path.name, "correct that cell") from None
-    except pandera.errors.SchemaErrors as error:
-        first = error.failure_cases.sort("index").row(0, named=True)
-        column = f", column {first['column']}" if first["column"] else ""
-        # Line 1 is the header, and rows count from 0.
-        line = f", line {first['index'] + 2}" if first["index"] is not None else ""
-        raise UserError(
-            f"{first['failure_case']}: {first['check']}",
-            f"{path.name}{line}{column}",
-            "correct the file, or the schema in deathmatch/analysis/published.py",
-        ) from None

@@ -135,9 +135,8 @@ def cost_changes(levels: list[Level]) -> tuple[list[Level], list[Level], list[Le
         level for level in levels
         if level.mechanism in ("epoll", "io_uring") and level.per_idle_ns.trials
     ]  # fmt: skip
-    below, above = (
-        [level for level in known if level.per_idle_ns.side_of_zero == side] for side in (-1, 1)
-    )
+    below = [level for level in known if (level.per_idle_ns.high or 0) < 0]
+    above = [level for level in known if (level.per_idle_ns.low or 0) > 0]
     return known, below, above
 
 

@@ -1,9 +1,6 @@
 """Capacities that trials found by search: of each variant, over its fresh starts.
 
 In: `probes`, as `deathmatch.data.tables` has it, with labels. Out: frames for tables and charts.
-
-The question is that of `capacity_search`, which `measure` and `data` use, so that it imports
-neither tables nor statistics. This module needs both: it stands in `analysis`.
 """
 
 from dataclasses import replace

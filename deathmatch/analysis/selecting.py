@@ -41,7 +41,6 @@ NEAR_SHARE = 1.2
 OF_SEARCH = {
     "error_ratio",
     "timeout_share",
-    "reply_ratio",
     "reply_rate_rps",
     OVERLOAD,
     CPU_PER_REPLY.name,
@@ -262,14 +261,10 @@ def rate_at_share(dataset: str, experiment: str, named: Named, share: float) -> 
     ends = _variant(dataset, experiment, named, Points.SEARCHES, None)
     if swept is None or ends is None or not (found := ends.values(CAPACITY)):
         return None
-    rates = [rate for rate in swept.points[RATE].unique().sort() if rate]
-    return _nearest(rates, share * median(found.all))
-
-
-def _nearest(rates: list[int], wanted_rps: float) -> int | None:
-    """Return the rate nearest to one, by their ratio; None if none is within NEAR_SHARE of it."""
-    near = [rate for rate in rates if 1 / NEAR_SHARE <= rate / wanted_rps <= NEAR_SHARE]
-    return min(near, key=lambda rate: abs(math.log(rate / wanted_rps)), default=None)
+    wanted_rps = share * median(found.all)
+    of_it = {rate: rate / wanted_rps for rate in swept.points[RATE].unique().sort() if rate}
+    near = [rate for rate, ratio in of_it.items() if 1 / NEAR_SHARE <= ratio <= NEAR_SHARE]
+    return min(near, key=lambda rate: abs(math.log(of_it[rate])), default=None)
 
 
 @cache
@@ -304,12 +299,6 @@ def trials(dataset: str, experiment: str) -> pl.DataFrame | None:
 
 
 @cache
-def samples(dataset: str, experiment: str) -> pl.DataFrame | None:
-    """Return the samples of an experiment; None if the dataset has none."""
-    return _table(dataset, experiment, "samples")
-
-
-@cache
 def probes(dataset: str, experiment: str) -> pl.DataFrame | None:
     """Return the probes of an experiment's searches; None if the dataset has none."""
     return _table(dataset, experiment, "probes", any_client=True)
@@ -325,7 +314,7 @@ def searches(dataset: str, experiment: str) -> pl.DataFrame | None:
 
 
 def _clear_tables() -> None:
-    for cached in (points, trials, samples, probes, searches, _selected, _at_defaults, _variant):
+    for cached in (points, trials, probes, searches, _selected, _at_defaults, _variant):
         cached.cache_clear()
 
 

@@ -55,13 +55,6 @@ class Interval:
         numbers = (self.estimate, self.low, self.high)
         return Interval(self.trials, *(None if n is None else factor * n for n in numbers))
 
-    @property
-    def side_of_zero(self) -> int:
-        """1 or -1 where the interval of a difference lies wholly on that side of 0, else 0."""
-        if self.low is None:
-            return 0
-        return int(self.low > 0) - int(self.high < 0)
-
 
 NO_TRIAL = Interval()
 """The interval of what was not measured."""
@@ -128,28 +121,23 @@ def summarise(frame: pl.DataFrame, by: list[str], column: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={name: frame.schema[name] for name in by} | INTERVAL)
 
 
-def ratios(
-    frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str, block: str = "n"
-) -> list[float]:
-    """Return `column`'s ratio between two selections in each block that has both.
+def ratios(frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str) -> list[float]:
+    """Return `column`'s ratio between two selections in each round `n` that has both.
 
-    Each block (a repetition of the whole matrix) gives one ratio, so that drift of the machine
-    cancels. A block that lacks one side, or has zero below, is left out. Each selection must
-    hold at most one row a block (ValueError).
+    So drift of the machine cancels. A round that lacks one side, or has zero below, is left out.
+    Each selection must hold at most one row a round (ValueError).
     """
-    sides = [frame.filter(which).select(block, column) for which in (above, below)]
-    if any(side[block].n_unique() != len(side) for side in sides):
+    sides = [frame.filter(which).select("n", column) for which in (above, below)]
+    if any(side["n"].n_unique() != len(side) for side in sides):
         raise ValueError("a selection holds several rows of one block")
-    both = sides[0].join(sides[1], on=block, suffix="_below").drop_nulls()
+    both = sides[0].join(sides[1], on="n", suffix="_below").drop_nulls()
     both = both.filter(pl.col(f"{column}_below") != 0)
     return (both[column] / both[f"{column}_below"]).to_list()
 
 
-def ratio(
-    frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str, block: str = "n"
-) -> Interval:
+def ratio(frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str) -> Interval:
     """Return the interval of `column`'s ratio between two selections, as `ratios` has it."""
-    return interval(ratios(frame, above, below, column, block))
+    return interval(ratios(frame, above, below, column))
 
 
 def quantiles(

@@ -20,13 +20,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import expit, logit
-from scipy.stats import (
-    binomtest,
-    false_discovery_control,
-    t,
-    ttest_1samp,
-    ttest_ind,
-)
+from scipy.stats import binomtest, false_discovery_control, t, ttest_1samp, ttest_ind
 
 from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.quantities.quantity import Kind
@@ -135,21 +129,17 @@ def distance(value: float, bound: float, kind: Kind = Kind.POSITIVE) -> float:
 
 def half_width(count: int, level: float) -> float:
     """Return half the width of so many trials' interval, in standard deviations between trials."""
-    return _quantile(1 - level / 2, count - 1) / math.sqrt(count)
+    return float(t.ppf(1 - level / 2, count - 1)) / math.sqrt(count)
 
 
-def detectable(deviation: float, count: int, level: float = ERROR) -> float:
+def detectable(deviation: float, count: int) -> float:
     """Return the distance that `count` trials detect in POWER of cases, on the deviation's scale.
 
-    The quantiles of the level and of the power, times the standard error, as for a paired t test
+    The quantiles of ERROR and of POWER, times the standard error, as for a paired t test
     (Cohen 1988, Statistical Power Analysis, chapter 2).
     """
-    quantiles = _quantile(1 - level / 2, count - 1) + _quantile(POWER, count - 1)
-    return quantiles * deviation / math.sqrt(count)
-
-
-def _quantile(probability: float, freedom: float) -> float:
-    return float(t.ppf(probability, freedom))
+    quantiles = t.ppf(1 - ERROR / 2, count - 1) + t.ppf(POWER, count - 1)
+    return float(quantiles) * deviation / math.sqrt(count)
 
 
 HOLM = "fragile (Holm)"

@@ -20,18 +20,17 @@ from deathmatch.analysis.stats import Interval
 ON_EDGE = "the threshold is nearer than one trial repeats another"
 
 
-def word(verdict: Verdict) -> str:
-    """Return a verdict in a word, with what it does not survive: "replicated, fragile (Holm)"."""
-    return ", ".join(filter(None, [verdict.verdict, verdict.fragile]))
-
-
 def cell(verdict: Verdict) -> str:
-    """Return one verdict in a line of Markdown; with its number only where a test was made."""
+    """Return a verdict in a line of Markdown, "**replicated, fragile (Holm)**: 2 [1, 3], n = 3".
+
+    It has its number only where a test was made.
+    """
+    word = ", ".join(filter(None, [verdict.verdict, verdict.fragile]))
     effect = effect_text(verdict.interval) if verdict.verdict in TESTED else ""
     number = (
         f": {with_unit(effect, verdict.unit if len(verdict.sides) == 1 else '')}" if effect else ""
     )
-    return f"**{word(verdict)}**{number}".replace("n = ", "n\u00a0=\u00a0")
+    return f"**{word}**{number}".replace("n = ", "n\u00a0=\u00a0")
 
 
 def remarks(verdict: Verdict) -> list[str]:

@@ -132,10 +132,7 @@ class Experiment:
         return counted(self.points)
 
     def ranked(self, points: pl.DataFrame) -> pl.DataFrame:
-        """Return the points of the rounds in which every variant ran: what variants are ranked by.
-
-        A round counts for all, also where one variant's points of it are left out.
-        """
+        """Return the points of the rounds in which every variant ran, whether they count or not."""
         return points.filter(pl.col("n").is_in(rounds_of_all(self.trials, ["server", "variant"])))
 
     @cached_property
@@ -231,32 +228,24 @@ class Experiment:
         return self.searched if self.searched and table == PROBES else self.dataset
 
     def endings(self) -> pl.DataFrame:
-        """Return how trials ended: label, version, trials, clean, reason.
+        """Return how trials ended: label, version, trials, clean (no wrong answers), reason.
 
-        The reason is a trial's own, or what became of its server first and at which rate. A trial
-        with wrong answers is not clean.
+        The reason is a trial's own, or what became of its server first and at which rate.
         """
+        clean, reason = (pl.col("outcome") == "measured") & ~pl.col("wrong"), pl.col("reason")
         return (
             self._explained()
             .group_by("label", "version", maintain_order=True)
             .agg(
                 pl.len().cast(pl.Int64).alias("trials"),
-                (pl.col("outcome") == "measured")
-                .and_(~pl.col("wrong"))
-                .sum()
-                .cast(pl.Int64)
-                .alias("clean"),
-                _first_line(pl.col("reason").filter(pl.col("reason") != "").first()),
+                clean.sum().cast(pl.Int64).alias("clean"),
+                reason.filter(reason != "").first().str.split("\n").list.first(),
             )
             .sort("label")
         )
 
     def _explained(self) -> pl.DataFrame:
-        """Return the trials with `wrong`, whether there were wrong answers.
-
-        Those without a reason have what became of their servers first, or how many answers were
-        wrong.
-        """
+        """Return the trials with their reasons, and `wrong`, whether there were wrong answers."""
         if "server_state" not in self.points.columns:
             return self.trials.with_columns(wrong=pl.lit(False))
         key = ["server", "variant", "n"]
@@ -342,10 +331,6 @@ def why_not_measured(trial: dict, points: pl.DataFrame) -> str:
     return f"{text} of {len(points)} points"
 
 
-def _first_line(text: pl.Expr) -> pl.Expr:
-    return text.str.split("\n").list.first()
-
-
 def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
     """Return the trials with `label`: the title, then what differs from its other variants.
 
@@ -409,10 +394,8 @@ def default_variants(
     That is its first configuration, and the experiment's default of every factor that it has;
     but for what is `named`.
     """
-    for name, factor in files.experiment(experiment).factors.items():
-        if name not in named:
-            # A server that lacks the factor has null there.
-            frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == factor.default))
+    others = files.experiment(experiment).factors.keys() - named
+    frame = at_defaults(frame, experiment, *others)
     return frame if CONFIGURATION in named else _first_configuration(frame, experiment)
 
 
@@ -438,12 +421,10 @@ def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
 
 
 def floors(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the reply rate of the null server, and of the fastest other one, in overload.
+    """Return the reply rate of the null server, and of the fastest other one, at their top rates.
 
-    Each at the highest rate of its points. Columns: `who`, those of `stats.INTERVAL`, and
-    `at_least`: whether that is all that was offered, so that neither server nor harness has shown a
-    limit. Client-limited points and closed loops do not count, nor another server's points at the
-    testbed's limit.
+    Columns: `who`, those of `stats.INTERVAL`, and `at_least`: whether that is all that was offered.
+    Client-limited points and closed loops do not count, nor others' at the testbed's limit.
     """
     valid = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
     # What the null server shows is the testbed's limit.

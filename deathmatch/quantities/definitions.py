@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection
 
 import polars as pl
 
-from deathmatch.load import httperf
 from deathmatch.quantities.quantity import (
     ALL_ANSWERED,
     DRAIN,
@@ -217,10 +216,6 @@ _ALL = (
         higher_is_better=True,
     ),
     Quantity(
-        "reply_ratio", "reply ratio", "", "replies over requests due", Aggregate(1 - _ERROR_RATIO),
-        _TOGETHER, kind=Kind.SHARE, higher_is_better=True,
-    ),
-    Quantity(
         "error_ratio", "error ratio", "",
         "requests due that got no good answer, whatever the cause, over requests due",
         Aggregate(_ERROR_RATIO), _TOGETHER, kind=Kind.SHARE,
@@ -236,31 +231,9 @@ _ALL = (
         Aggregate(_timeout_share), _TOGETHER, kind=Kind.SHARE,
     ),
     Quantity(
-        "client_error_ratio", "client error ratio", "",
-        "errors of the client's own making (no descriptor, no local address, full file table) "
-        "over requests due", Aggregate(_over(_errors(httperf.OWN_ERRORS), _DUE.sum())), _TOGETHER,
-        points=Points.ALL, kind=Kind.SHARE,
-    ),
-    Quantity(
-        "client_reply_rate_rps", "reply rate that the client saw", "req/s",
-        "replies per second while load is offered, also where the client is the limit",
-        Mean(REPLY), _MEAN, points=Points.ALL,
-    ),
-    Quantity(
-        "client_reply_rate_stddev_rps", "reply rate stddev that the client saw", "req/s",
-        "standard deviation of the reply rate between the intervals of one point, also where the "
-        "client is the limit", Mean("reply_rate_stddev_rps"), _MEAN, points=Points.ALL,
-    ),
-    Quantity(
         "first_error_rate_rps", "lowest offered rate with over 1 % of errors", "req/s",
         "lowest offered rate with an error ratio above 0.01; the highest rate offered if there is "
         "none", Aggregate(_FIRST_ERROR_RATE), over_rates=False, whole_sweep=True,
-    ),
-    Quantity(
-        "client_died", "share of trials in which the client died", "",
-        "1 if the load generator crashed during the sweep, else 0",
-        _happened(~pl.col("client_state").str.starts_with("exit 0")),
-        over_rates=False, points=Points.ALL, kind=Kind.OUTCOME,
     ),
     *(
         Quantity(
@@ -345,18 +318,6 @@ _ALL = (
         "message_latency_p95_us", "95th percentile of the message latency", "µs",
         "95th percentile of the time from a message's intended send to its echo",
         Aggregate(lambda known: _latency(known, 95)), _MEAN, points=Points.STEADY,
-    ),
-    Quantity(
-        "message_latency_spread", "message latency spread", "",
-        "95th percentile over median of the message latency",
-        Aggregate(lambda known: _over(_latency(known, 95), _latency(known, 50))), _MEAN,
-        points=Points.STEADY,
-    ),
-    Quantity(
-        "message_latency_deviation_us", "message latency deviation", "µs",
-        "95th percentile less median of the message latency",
-        Aggregate(lambda known: _latency(known, 95) - _latency(known, 50)), _MEAN,
-        points=Points.STEADY,
     ),
     Quantity(
         "message_latency_growth", "message latency growth", "",

@@ -44,7 +44,6 @@ class Points(Enum):
     VALID = "lawful, reported whole, and not limited by client or testbed"
     STEADY = "the same, of runs that neither drifted nor jumped"
     ENDING = "lawful, reported whole or not, and not limited by client or testbed"
-    ALL = "all"
     TRIALS = "no points: the trials themselves, also those without a point"
     SEARCHES = "no points: the ends of searches, of which those count that found the capacity"
 
@@ -98,17 +97,10 @@ class Quotient(OfTrial):
         counted, over = (pl.col(name).filter(both).sum() for name in (self.counter, self.over))
         return pl.when(over != 0).then(self.scale * counted / over)
 
-    def value(self, counted: float, over: float) -> float | None:
-        """Return the quotient of two counts; None over 0."""
-        return self.scale * counted / over if over else None
-
-    def of_point(self, counter: str = "") -> pl.Expr:
-        """Return the quantity of each point by itself; null over 0.
-
-        `counter` names another column with the same count.
-        """
+    def of_point(self) -> pl.Expr:
+        """Return the quantity of each point by itself; null over 0."""
         over = pl.col(self.over)
-        return pl.when(over > 0).then(self.scale * pl.col(counter or self.counter) / over)
+        return pl.when(over > 0).then(self.scale * pl.col(self.counter) / over)
 
 
 @dataclass(frozen=True)
