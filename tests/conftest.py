@@ -6,20 +6,19 @@ measurement that is going on.
 """
 
 import contextlib
+import functools
 import importlib.util
 import os
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import hypothesis
 import polars as pl
@@ -45,6 +44,9 @@ SANDBOXED = """import os, sys
 from deathmatch.hosts import sandbox
 sys.exit(sandbox.call(lambda: os.execvp(sys.argv[1], sys.argv[1:])))"""
 AS_ROOT = os.geteuid() == 0
+# Words before a command that ends with this process; and how who is not root enters namespaces.
+DYING = ["setpriv", "--pdeathsig", "KILL", "--"]
+INSIDE = [] if AS_ROOT else ["--user", "--preserve-credentials"]
 # Tests run side by side: nobody waits for a quiet machine.
 os.environ["DEATHMATCH_WAIT_S"] = "0"
 STARTED: list[subprocess.Popen] = []
@@ -126,6 +128,7 @@ def instead(given: dict[tuple[str, str, str], pl.DataFrame]) -> Iterator[None]:
     read_tables_anew()
 
 
+@functools.cache
 def project_files() -> list[Path]:
     """Return every file of the project, committed or about to be, relative to ROOT."""
     listed = subprocess.run(
@@ -284,10 +287,13 @@ def copy_tree(to: Path) -> Path:
     """Copy the project's files, without what was measured and made of it; return the copy."""
     measured = {name.split("/")[0] for name in table_files.measured()}
     left_out = {("tests", "data"), *(("data", dataset) for dataset in measured)}
-    for name in project_files():
-        if name.parts[1:2] == ("reference",) or name.parts[:2] in left_out:
-            continue
-        (to / name).parent.mkdir(parents=True, exist_ok=True)
+    names = [
+        name for name in project_files()
+        if name.parts[1:2] != ("reference",) and name.parts[:2] not in left_out
+    ]  # fmt: skip
+    for folder in {name.parent for name in names}:
+        (to / folder).mkdir(parents=True, exist_ok=True)
+    for name in names:
         shutil.copy2(ROOT / name, to / name)
     return to
 
@@ -305,27 +311,38 @@ def end_what_a_test_left():
     """A test that fails midway must not hold the lock for those after it."""
     yield
     while STARTED:
-        process = STARTED.pop()
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        process.stdout.close()
+        kill(STARTED.pop())
+
+
+@contextlib.contextmanager
+def kept(*namespaces: str, first: str = "true") -> Iterator[subprocess.Popen]:
+    """A process in new namespaces, with unshare's options, where the command `first` has run."""
+    script = f"{first} && echo ready && exec sleep infinity"
+    words = [*DYING, "unshare", *namespaces, "sh", "-c", script]
+    keeper = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert first_line(keeper) == "ready\n"
+    try:
+        yield keeper
+    finally:
+        kill(keeper)
+
+
+def kill(*processes: subprocess.Popen) -> None:
+    """Kill with SIGKILL and wait for these processes only, not for what else holds their output."""
+    for process in processes:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdout, process.stdin):
+            if pipe:
+                pipe.close()
 
 
 @pytest.fixture(scope="session")
 def network():
     """Words that run a command in a network namespace of the tests' own, with a loopback."""
     user = [] if AS_ROOT else ["--user", "--map-current-user", "--keep-caps"]
-    script = "ip link set lo up && echo up && exec sleep infinity"
-    holder = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", "unshare", *user, "--net", "sh", "-c", script],
-        stdout=subprocess.PIPE,
-    )
-    assert first_line(holder) == b"up\n"
-    enter = ["nsenter", "--net", "--target", str(holder.pid)]
-    yield [*enter, *([] if AS_ROOT else ["--user", "--preserve-credentials"]), "--"]
-    holder.kill()
-    holder.wait()
+    with kept(*user, "--net", first="ip link set lo up") as keeper:
+        yield ["nsenter", "--net", "--target", str(keeper.pid), *INSIDE, "--"]
 
 
 @pytest.fixture(scope="session")
@@ -410,55 +427,22 @@ def patient(page):
     return page
 
 
-@dataclass
-class Made:
-    """What is made once for many tests; if that fails, one of them does, and others are skipped."""
-
-    what: str
-    value: Any = None
-    failure: str = ""
-    told: bool = False
-
-    @classmethod
-    def by(cls, what: str, make: Callable[[], Any]) -> "Made":
-        try:
-            return cls(what, make())
-        except (Exception, pytest.fail.Exception) as error:
-            return cls(what, failure=f"{what} was not made: {error}")
-
-    def get(self) -> Any:
-        if self.failure and self.told:
-            pytest.skip(f"{self.what} was not made: another test says why")
-        self.told = True
-        if self.failure:
-            pytest.fail(self.failure)
-        return self.value
-
-
 # Some experiments, of which a dataset has a report.
 PART = ("backlog", "c10k", "dynamic", "overhead", "storage")
 
 
 @pytest.fixture(scope="session")
-def _written(tmp_path_factory, network) -> Made:
-    def write() -> Path:
-        tree = Tree(copy_tree(tmp_path_factory.mktemp("written") / "tree"), network)
-        tree.miniature()
-        tree.miniature("part", PART)
-        tree.snakemake(dataset=MINIATURE.name).succeeded()
-        tree.snakemake("paper/part/report.html", dataset="part").succeeded()
-        return tree.path
-
-    return Made.by("the paper of the miniature", write)
-
-
-@pytest.fixture
-def written(_written) -> Path:
+def written(tmp_path_factory, network) -> Path:
     """A copy of the project with the paper and the explorer of MINIATURE, and the report of `part`.
 
     Who uses it is in one worker: side_by_side.py.
     """
-    return _written.get()
+    tree = Tree(copy_tree(tmp_path_factory.mktemp("written") / "tree"), network)
+    tree.miniature()
+    tree.miniature("part", PART)
+    tree.snakemake(dataset=MINIATURE.name).succeeded()
+    tree.snakemake("paper/part/report.html", dataset="part").succeeded()
+    return tree.path
 
 
 @contextlib.contextmanager
@@ -549,10 +533,3 @@ def traces() -> dict[str, str]:
         done = subprocess.run(words, capture_output=True, text=True)
         seen[" ".join(words)] = done.stdout
     return seen
-
-
-def kill(process: subprocess.Popen) -> None:
-    """Kill with SIGKILL and wait for this process only, not for what else holds its output."""
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()

@@ -3,7 +3,6 @@
 The machine's own Podman is neither read nor changed.
 """
 
-import os
 import re
 import resource
 import subprocess
@@ -12,8 +11,6 @@ from pathlib import Path
 
 from conftest import HUNG_S, Done
 
-# The id of an ordinary user whom the machine does not have.
-USER = 64123
 CONTAINERS = """
 [containers]
 # Root without CAP_SYS_RESOURCE may not raise its limits, and Podman's defaults would.
@@ -33,36 +30,27 @@ runroot = "{folder}/run/containers"
 # crun refuses a machine with both versions of cgroups. Podman finds its run folder empty, as after
 # a restart.
 ENTER = """
-folder=$1; user=$2; shift 2
+folder=$1; shift
 ! mountpoint -q /sys/fs/cgroup/unified || umount /sys/fs/cgroup/unified
-mount -t tmpfs -o "mode=700,uid=$user,gid=$user" tmpfs "$folder/run"
-[ "$user" != 0 ] || exec "$@"
-for name in passwd group subuid subgid; do mount --bind "$folder/$name" "/etc/$name"; done
-exec setpriv "--reuid=$user" "--regid=$user" --clear-groups "$@"
+mount -t tmpfs -o mode=700 tmpfs "$folder/run"
+exec "$@"
 """
 # All that a call starts ends with it.
 PRIVATE = [
     "setpriv", "--pdeathsig", "KILL",
     "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
 ]  # fmt: skip
-OWN_LINES = {
-    "passwd": f"deathmatch:x:{USER}:{USER}::/nonexistent:/bin/sh",
-    "group": f"deathmatch:x:{USER}:",
-    "subuid": "deathmatch:1000000:65536",
-    "subgid": "deathmatch:1000000:65536",
-}
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Podman for root, or for an ordinary user, with `folder` for all that it keeps."""
+    """Podman for root, with `folder` for all that it keeps."""
 
     folder: Path
-    user: int = 0
 
     def command(self, *words: str | Path) -> list[str]:
         """Return the words that run `podman WORDS...`."""
-        return [*PRIVATE, "sh", "-ec", ENTER, "sh", str(self.folder), str(self.user), "podman",
+        return [*PRIVATE, "sh", "-ec", ENTER, "sh", str(self.folder), "podman",
                 *map(str, words)]  # fmt: skip
 
     def environment(self) -> dict[str, str]:
@@ -84,7 +72,7 @@ class Engine:
         return Done(done.returncode, done.stdout)
 
 
-def create(folder: Path, user: int = 0) -> Engine:
+def create(folder: Path) -> Engine:
     """Return an engine with an empty folder and its settings."""
     (folder / "run").mkdir(parents=True)
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -94,12 +82,7 @@ def create(folder: Path, user: int = 0) -> Engine:
     settings = {"folder": folder, "files": files, "processes": processes}
     (folder / "containers.conf").write_text(CONTAINERS.format(**settings))
     (folder / "storage.conf").write_text(STORAGE.format(**settings))
-    for name, line in OWN_LINES.items():
-        (folder / name).write_text(f"{Path('/etc', name).read_text()}{line}\n")
-    if user:
-        for place in (folder, *folder.iterdir()):
-            os.chown(place, user, user)
-    return Engine(folder, user)
+    return Engine(folder)
 
 
 def sources(suite: str) -> str:
@@ -134,11 +117,3 @@ def base_image(engine: Engine, suite: str, version: str) -> None:
     name = f"docker.io/library/debian:{version}"
     engine.run("import", "--quiet", root, name, folder=engine.folder).succeeded()
     root.unlink()
-
-
-def copy_image(image: str, source: Engine, target: Engine) -> None:
-    """Copy an image from one engine to another."""
-    archive = target.folder / "image.tar"
-    source.run("save", "--quiet", "--output", archive, image, folder=source.folder).succeeded()
-    target.run("load", "--quiet", "--input", archive, folder=target.folder).succeeded()
-    archive.unlink()

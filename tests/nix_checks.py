@@ -7,8 +7,6 @@ from pathlib import Path
 
 from nix_flake import (
     DARWIN,
-    FACTS,
-    FIXTURES,
     PINS,
     SYSTEMS,
     Nix,
@@ -69,11 +67,6 @@ def evaluation(nix: Nix, tree: Path) -> None:
     nix.outputs(tree)
 
 
-def schema(nix: Nix, tree: Path) -> None:
-    """`nix flake check`: each output is of the kind that its name promises."""
-    nix.flake("flake check", f"path:{tree}", "--no-build")
-
-
 def lock(nix: Nix, tree: Path) -> None:
     """flake.lock needs no change to fit flake.nix, and holds the recorded pins."""
     words = ["nix", "flake", "metadata", "--json", "--no-update-lock-file", f"path:{tree}"]
@@ -88,7 +81,7 @@ def light(nix: Nix, tree: Path) -> None:
     """The first entry makes few derivations that no binary cache holds, and no server."""
     for system in [*SYSTEMS, DARWIN]:
         shell = nix.outputs(tree)["devShells"][system]["default"]["drvPath"]
-        count = sum(uncached(path) for path in closure(nix, shell))
+        count = sum(uncached(path) for path in closure(shell))
         require(
             0 < count < MOST_UNCACHED,
             f"devShells.{system}.default is made by {count} derivations that no cache holds",
@@ -129,43 +122,11 @@ def environment(nix: Nix, tree: Path) -> None:
 
 
 def hashes(nix: Nix, tree: Path) -> None:
-    """Each hash is a recorded one; each placeholder has its reason, and its place in the README."""
+    """Each hash is a recorded one."""
     paths = [*(tree / "nix").glob("**/*.nix"), *tree.glob("clients/*/*.nix")]
-    texts = {path: path.read_text() for path in paths}
     pattern = r'"((?:[0-9a-f]{64})|sha256-[^"]*|[0-9a-f]{40})"'
-    found = [value for text in texts.values() for value in re.findall(pattern, text)]
+    found = [value for path in paths for value in re.findall(pattern, path.read_text())]
     same(found, PINS["hashes"].values(), "hashes in nix/ and those in tests/nix/pins.json")
-
-    unbuilt = []
-    for path, text in texts.items():
-        lines = text.splitlines()
-        for place in [at for at, line in enumerate(lines) if "fakeHash" in line]:
-            reason = lines[place - 1].strip()
-            require(reason.startswith("# "), f"{path.name}, line {place + 1}: say why above it")
-            above = "\n".join(lines[:place])
-            unbuilt.append(re.findall(r'\b(?:pname|name) = "([^"]*)"', above)[-1])
-    same(placeholders(tree), unbuilt, "nix/README.md's list of placeholders")
-
-
-def placeholders(tree: Path) -> list[str]:
-    """Return the Erlang libraries that nix/README.md lists as having no confirmed hash."""
-    readme = (tree / "nix" / "README.md").read_text()
-    heading = "Libraries without a confirmed hash"
-    listed = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", readme, re.M | re.S)
-    require(listed is not None, f"nix/README.md: no heading {heading!r}")
-    return re.findall(r"^- `unconfirmed\.([\w-]+)`", listed[1], re.M)
-
-
-def facts(nix: Nix, tree: Path) -> None:
-    """The programs noted of packages are of packages that the facts name; so are the old pins'."""
-    for kind in ("packages", "python", "perl", "ruby"):
-        known = {name for name, fact in FACTS[kind].items() if isinstance(fact, dict)}
-        noted = json.loads((FIXTURES / "nixpkgs" / "programs.json").read_text())[kind]
-        unknown = sorted(set(noted) - known)
-        require(not unknown, f"tests/nix/nixpkgs/programs.json: facts.json has no {unknown}")
-    noted = json.loads((FIXTURES / "nixpkgs-2014" / "programs.json").read_text())
-    unknown = sorted(set(noted) - set(FACTS["nixpkgs-2014"]))
-    require(not unknown, f"tests/nix/nixpkgs-2014/programs.json: facts.json has no {unknown}")
 
 
 def httperf(nix: Nix, tree: Path) -> None:
@@ -181,7 +142,6 @@ def httperf(nix: Nix, tree: Path) -> None:
 
 
 CHECKS = [
-    parse, formatting, dead_code, facts, evaluation, lock, names, programs, clients, modules,
+    parse, formatting, dead_code, evaluation, lock, names, programs, clients, modules,
     environment, light, no_desktop, compilers, prebuilt, releases, hashes, debian_paths, httperf,
-    schema,
 ]  # fmt: skip

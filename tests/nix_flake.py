@@ -6,6 +6,7 @@ they do not list is refused.
 """
 
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -167,12 +168,24 @@ def same(found, wanted, what: str) -> None:
     )
 
 
-def closure(nix: Nix, derivation: str) -> list[Path]:
+@functools.cache
+def _inputs(derivation: Path) -> list[Path]:
+    """Return the derivations that one names as its inputs."""
+    found = re.findall(r'\("([^"]+\.drv)",\[', derivation.read_text())
+    return [Path(path) for path in found]
+
+
+def closure(derivation: str) -> list[Path]:
     """Return the derivations that one is made from, itself included."""
-    found = nix.run("nix-store", "--query", "--requisites", derivation).split()
-    return [Path(path) for path in found if path.endswith(".drv")]
+    found, left = set(), [Path(derivation)]
+    while left:
+        if (one := left.pop()) not in found:
+            found.add(one)
+            left += _inputs(one)
+    return sorted(found)
 
 
+@functools.cache
 def uses(derivation: Path) -> dict[str, str]:
     """Return the variable `uses` of a derivation's file, where the stand-in keeps its arguments."""
     text = re.search(r'\("uses",("(?:[^"\\]|\\.)*")\)', derivation.read_text())[1]

@@ -190,7 +190,7 @@ def releases(nix: Nix, tree: Path) -> None:
         for name in sorted({*specs.names("server", tree)} & set(offered)):
             stated = about(tree, name).get("release", {})
             text = stated.get("nix") or stated.get("name", "")
-            given = versions(nix, offered[name]["drvPath"])
+            given = versions(offered[name]["drvPath"])
             wrong = [
                 f"{what} {number} (Nix gives {given[what.lower()]})"
                 for what, number in re.findall(RELEASE, text)
@@ -203,9 +203,9 @@ def releases(nix: Nix, tree: Path) -> None:
             )
 
 
-def versions(nix: Nix, derivation: str) -> dict[str, str]:
+def versions(derivation: str) -> dict[str, str]:
     """Return the versions of all that a package is made with, by the names in [release]."""
-    made_with = [path.name[33:].removesuffix(".drv") for path in closure(nix, derivation)]
+    made_with = [path.name[33:].removesuffix(".drv") for path in closure(derivation)]
     found = [match for name in made_with if (match := re.fullmatch(r"(.+?)-(\d[\w.+]*)", name))]
     plain = [(match[1].removeprefix("perlPackages-"), match[2]) for match in found]
     return {RELEASED_AS.get(name, name.lower()): version for name, version in plain}
@@ -215,7 +215,7 @@ def no_desktop(nix: Nix, tree: Path) -> None:
     """No server is made with the Erlang that brings wx, GTK and WebKit."""
     for system, offered in nix.outputs(tree)["packages"].items():
         for name, package in offered.items():
-            made_from = [path.name for path in closure(nix, package["drvPath"])]
+            made_from = [path.name for path in closure(package["drvPath"])]
             brought = [name for name in made_from if re.search(r"-beam-packages-.*-erlang-", name)]
             require(not brought, f"packages.{system}.{name} is made with {brought}")
 

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from conftest import ROOT, descendants, first_line, wait_for
+from conftest import DYING, ROOT, first_line, kill, wait_for
+from sshd import LINK, join, others
 
 UNPACKED = ROOT / "build" / "slurm"
 NETWORK = "10.79.0"
 NODES = {"n1": 11, "n2": 12, "n3": 13}
-BRIDGE = "slurm0"
-DYING = ["setpriv", "--pdeathsig", "KILL", "--"]
 DAEMONS = ("slurmd-wlm", "slurmstepd-wlm", "unshare", "sh")
 
 SLURM_CONF = """
@@ -71,16 +70,7 @@ class Cluster:
 
     def running(self) -> list[str]:
         """Return the names of what runs on the nodes but for SLURM's daemons."""
-        found = []
-        for node in self.nodes.values():
-            for process in descendants(node.pid):
-                try:
-                    name, status = process.name(), process.status()
-                except psutil.NoSuchProcess:
-                    continue
-                if name not in DAEMONS and status != psutil.STATUS_ZOMBIE:
-                    found.append(name)
-        return found
+        return [one.name() for node in self.nodes.values() for one in others(node, *DAEMONS)]
 
 
 def _files(folder: Path) -> None:
@@ -135,7 +125,7 @@ def make():
     folder = Path(tempfile.mkdtemp(prefix="deathmatch-"))
     folder.chmod(0o755)
     _files(folder)
-    names = {"folder": folder, "bridge": BRIDGE, "network": NETWORK, "unpacked": UNPACKED}
+    names = {"folder": folder, "bridge": LINK, "network": NETWORK, "unpacked": UNPACKED}
     log = (folder / "daemons.log").open("w")
 
     def start(words: list[str], script: str) -> subprocess.Popen:
@@ -157,14 +147,7 @@ def make():
         node = start(
             [*entered, *DYING, "unshare", *own], NODE.format(name=name, number=number, **names)
         )
-        peer = ["peer", BRIDGE, "netns", str(node.pid)]
-        for words in (
-            ["ip", "link", "add", f"to-{name}", "type", "veth", *peer],
-            ["ip", "link", "set", f"to-{name}", "master", BRIDGE, "up"],
-        ):
-            subprocess.run([*entered, *words], check=True)
-        node.stdin.write("joined\n")
-        node.stdin.flush()
+        join(entered, name, node)
         nodes[name] = node
     # nsenter would begin in the root folder.
     keeping = f'exec {shlex.join(entered[:-1])} --wdns="$(pwd -P)" -- "$@"'
@@ -178,10 +161,6 @@ def make():
 
     wait_for(idle, "its nodes are idle")
     yield cluster
-    for process in (*nodes.values(), control):
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stdin.close()
+    kill(*nodes.values(), control)
     log.close()
     shutil.rmtree(folder)

@@ -20,6 +20,8 @@ TRIAL = os.path.dirname(RECORD)
 SMOKE = ["--config", "dataset=smoke", "servers=null"]
 # Building and setting up download by this machine's network; measuring has no network.
 ONLINE = "--network=host"
+# An ordinary user whom the machine does not have.
+USER = 64123
 PLANTED = ["build/planted", "data/mine/planted", "paper/mine/planted"]
 
 pytestmark = pytest.mark.container
@@ -63,12 +65,8 @@ def clone(place: Path) -> Path:
     for name in PLANTED:
         (folder / name).parent.mkdir(parents=True)
         (folder / name).touch()
-    belongs_to(folder, podman.USER)
+    subprocess.run(["chown", "--recursive", f"{USER}:{USER}", folder], check=True)
     return folder
-
-
-def belongs_to(folder: Path, user: int) -> None:
-    subprocess.run(["chown", "--recursive", f"{user}:{user}", folder], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -102,9 +100,7 @@ def test_the_image_holds_the_projects_files_and_no_others_of_the_clone(engine, c
     changed = in_image(engine, clone, "git", "status", "--short", "--ignored").succeeded()
     assert changed.text == "!! build/\n"
     assert in_image(engine, clone, "test", "!", "-e", PLANTED[0]).succeeded()
-
-
-def test_a_dry_run_needs_no_privilege(engine, clone):
+    # A dry run needs no privilege.
     done = run_documented(engine, clone, documented("snakemake -n")).succeeded()
     assert "set-up:" not in done.text and "trials, about" in done.text
 
@@ -133,25 +129,17 @@ def test_the_paper_of_a_mounted_clone_needs_no_privilege(engine, clone):
     assert (clone / target).exists()
 
 
-@pytest.mark.parametrize("user", [0, podman.USER], ids=["root", "ordinary-user"])
-def test_a_mounted_clone_of_an_ordinary_user_is_measured(engine, clone, place, user):
-    """By Podman for root, such as by sudo, and by Podman without root."""
+def test_a_mounted_clone_of_an_ordinary_user_is_measured(engine, clone):
     words = documented("--privileged")
     words.remove("-it")
-    if user:
-        belongs_to(clone, user)
-        own = podman.create(place / "own", user)
-        podman.copy_image(IMAGE, engine, own)
-        engine = own
     assert words.pop() == "snakemake"
     # The set-up, in the clone's own folder `build`.
     run_documented(engine, clone, [*words, "true"], ONLINE).succeeded()
     done = run_documented(engine, clone, [*words, "snakemake", *SMOKE]).succeeded()
     assert "failed: nothing; 5 of 5 trials measured" in done.text
-    assert (clone / "paper/smoke/report.pdf").stat().st_uid == user
+    assert (clone / "paper/smoke/report.pdf").exists()
     found = json.loads((clone / RECORD).read_text())
     assert found["machine"]["commit"].removesuffix("-dirty")
-    shutil.rmtree(clone / "data/smoke")
 
 
 def test_debian_13_measures(engine, clone):
@@ -168,9 +156,3 @@ def test_debian_13_measures(engine, clone):
     assert found["machine"]["os"].endswith("13 (trixie)")
     words = ["run", "--rm", "-v", ".:/deathmatch", newer, "python", "--version"]
     assert "Python 3.13." in run_documented(engine, clone, words, ONLINE).succeeded().text
-
-
-def test_a_server_whose_packages_debian_13_lacks_has_the_reason(engine, clone):
-    words = ["run", "--rm", f"{IMAGE}-13", "deathmatch", "build", "php-nginx"]
-    done = run_documented(engine, clone, words, ONLINE).failed()
-    assert "Unable to locate package php8.2-fpm" in done.text

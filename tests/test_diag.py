@@ -51,18 +51,14 @@ def test_a_listener_and_its_queue(listener):
     ((_, waiting, limit, address, _),) = ss("-l", f"sport = :{port}")
     assert diag.listeners(port) == [Listener(shown, int(waiting), int(limit))]
     assert address.replace("*", "[::]") == shown
-    assert diag.listeners(port)[0] in diag.listeners()
     for each in held:
         each.close()
-
-
-def test_all_listeners_are_those_of_ss(listener):
-    """Others may come and go on this machine: those that stay meanwhile are the same."""
+    # Others may come and go on this machine: those that stay meanwhile are the same.
     asked, seen, again = diag.listeners(), ss("-l"), diag.listeners()
     ours = {one.address for one in asked} & {one.address for one in again}
     # ss names the device of some, and shortens the address of both families.
     theirs = {re.sub(r"%\w+", "", words[3]).replace("*:", "[::]:") for words in seen}
-    assert ours <= theirs and f":{listener.getsockname()[1]}" in str(ours)
+    assert shown in ours <= theirs
 
 
 def test_connections_by_state(listener):

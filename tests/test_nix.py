@@ -45,36 +45,29 @@ def test_flake(check, nix, clean):
 
 @pytest.mark.nix
 def test_a_folder_is_all_that_nix_needs(nix, tmp_path):
-    """A copy of the template, with a library of Python, is a package without any other file."""
+    """A server, with a library of Python, and load generators, by an expression or a script."""
     tree = copy_flake(tmp_path)
-    template = tree / "servers" / "_template" / "one-request"
-    shutil.copytree(template, tree / "servers" / "mine")
+    shutil.copytree(tree / "servers" / "_template" / "one-request", tree / "servers" / "mine")
     toml = tree / "servers" / "mine" / "server.toml"
     nixed = 'nix = ["gcc", "python3Packages.tornado", "apacheHttpdPackages.mod_wsgi3"]'
     toml.write_text(toml.read_text().replace('nix = ["python3"]', nixed))
+    about = 'title = "mine"\nprogram = "{0}"\nversion = "{0} --version"\n'
+    for name, program in (("scripted", "fire"), ("expressed", "shoot")):
+        folder = shutil.copytree(tree / "clients" / "roundtrip", tree / "clients" / name)
+        (folder / "client.toml").write_text(about.format(program))
+    text = 'pkgs: pkgs.writeShellApplication {\n  name = "shoot";\n  text = "true";\n}\n'
+    (folder / "mine.nix").write_text(text)
+    with (folder / "client.toml").open("a") as client:
+        client.write('nix = "mine.nix"\n')
     for system in SYSTEMS:
         mine = nix.outputs(tree)["packages"][system]["mine"]
         assert {"cc", "python3"} <= set(mine["tools"]) and mine["modules"] == ["tornado"]
+        for output in ("packages", "checks"):
+            assert nix.outputs(tree)[output][system]["expressed"]["tools"] == ["shoot"]
+            assert nix.outputs(tree)[output][system]["scripted"]["tools"] == ["fire"]
     names(nix, tree)
     programs(nix, tree)
-
-
-@pytest.mark.nix
-@pytest.mark.parametrize("made_by", ["nix", "build"])
-def test_a_folder_is_all_that_a_load_generator_needs(made_by, nix, tmp_path):
-    """By an expression or by its build script it is a package, a check and in every shell."""
-    tree = copy_flake(tmp_path)
-    folder = shutil.copytree(tree / "clients" / "roundtrip", tree / "clients" / "mine")
-    about = 'title = "mine"\nprogram = "shoot"\nversion = "shoot --version"\n'
-    if made_by == "nix":
-        about += 'nix = "mine.nix"\n'
-        text = 'pkgs: pkgs.writeShellApplication {\n  name = "shoot";\n  text = "true";\n}\n'
-        (folder / "mine.nix").write_text(text)
-    (folder / "client.toml").write_text(about)
     clients(nix, tree)
-    for system in SYSTEMS:
-        for output in ("packages", "checks"):
-            assert nix.outputs(tree)[output][system]["mine"]["tools"] == ["shoot"]
 
 
 @pytest.mark.nix
@@ -82,7 +75,7 @@ def test_libwebsockets_is_built_with_libuv(nix, clean):
     """Its option is off by default; the server's epoll is libuv's."""
     for system in SYSTEMS:
         made = nix.outputs(clean)["packages"][system]["libwebsockets"]["drvPath"]
-        library = [path for path in closure(nix, made) if "-libwebsockets-" in path.name]
+        library = [path for path in closure(made) if "-libwebsockets-" in path.name]
         flags = [uses(path)["cmakeFlags"] for path in library if "cmakeFlags" in uses(path)]
         assert [flag for each in flags for flag in each][-1] == "-DLWS_WITH_LIBUV=ON"
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Tree
+from conftest import ROOT, Tree, copy_tree
 from nix_flake import start
 
 pytestmark = pytest.mark.nix
@@ -23,7 +23,6 @@ FLAKE = r"""{
         own = "printf '#!/bin/sh\\nexec /usr/bin/python3 \"$@\"\\n' >$out/bin/python3; "
           + "/bin/chmod +x $out/bin/python3";
       in {
-        one = package "one" own;
         "v0.1" = package "v0.1" own;
         systems = package "systems" "/bin/ln -s /usr/bin/python3 $out/bin/python3";
         fails = package "fails" "echo no such compiler >&2; exit 3";
@@ -34,14 +33,14 @@ FLAKE = r"""{
 LOCK = '{"nodes": {"root": {}}, "root": "root", "version": 7}\n'
 
 
-@pytest.fixture
-def nixed(tree: Tree, tmp_path) -> Tree:
+@pytest.fixture(scope="module")
+def nixed(tmp_path_factory, network) -> Tree:
     """A copy of the project with that flake, as in a shell of it."""
+    tree = Tree(copy_tree(tmp_path_factory.mktemp("nixed") / "tree"), network)
     tree.write("flake.nix", FLAKE)
     tree.write("flake.lock", LOCK)
-    nix = start(tmp_path / "nix")
-    variables = nix.environment()
-    tree.environment |= variables | {"DEATHMATCH_TOOLCHAIN": "nix"}
+    nix = start(tmp_path_factory.mktemp("nix"))
+    tree.environment |= nix.environment() | {"DEATHMATCH_TOOLCHAIN": "nix"}
     return tree
 
 
@@ -57,10 +56,16 @@ def built(tree: Tree, name: str) -> dict:
 
 
 def test_a_server_is_built_by_the_flake_and_measured_under_its_store_path(nixed: Tree):
-    server(nixed, "one")
-    nixed.dataset("test", ["one"], [100])
+    # A name with a dot is one attribute.
+    server(nixed, "v0.1")
+    nixed.dataset("test", ["v0.1"], [100])
+    # Programs that Debian's build put into the folder would come before those of Nix.
+    stale = nixed.write("build/servers/v0.1/bin/python3", "#!/bin/sh\n")
+    stale.chmod(0o755)
+    nixed.write("build/servers/v0.1/toolchain", "debian")
     done = nixed.snakemake("data/test/backlog/trials.parquet", dataset="test").succeeded()
-    path = nixed.trials("test")["one", 1]
+    assert not stale.exists()
+    path = nixed.trials("test")["v0.1", 1]
     record = json.loads((path / "trial.json").read_text())
     assert record["outcome"] == "measured", done.text
     store = f"{nixed.environment['NIX_STORE_DIR']}/"
@@ -68,12 +73,7 @@ def test_a_server_is_built_by_the_flake_and_measured_under_its_store_path(nixed:
         assert record["tools"]["server"][tool].startswith(store)
     assert record["tools"]["server"]["toolchain"] == "nix"
     # A root of the garbage collector: what a dataset was measured with stays.
-    assert str((nixed.path / "build/servers/one/nix").resolve()).startswith(store)
-
-
-def test_a_name_with_a_dot_is_one_attribute(nixed: Tree):
-    server(nixed, "v0.1")
-    assert built(nixed, "v0.1")["ok"]
+    assert str((nixed.path / "build/servers/v0.1/nix").resolve()).startswith(store)
 
 
 def test_a_package_that_does_not_build_is_a_result_with_its_log(nixed: Tree):
@@ -97,9 +97,6 @@ def test_a_server_that_the_flake_does_not_offer(nixed: Tree):
     done = nixed.deathmatch("build", "two").failed()
     assert "the flake offers no package of the server 'two'" in done.text
     assert "`git add` the folder" in done.text
-
-
-def test_a_server_that_nix_cannot_have_gives_its_reason(nixed: Tree):
     server(nixed, "two", 'not_in_nix = "no such library"\n')
     result = built(nixed, "two")
     assert (result["ok"], result["log"]) == (False, "no such library")
@@ -108,23 +105,12 @@ def test_a_server_that_nix_cannot_have_gives_its_reason(nixed: Tree):
 def test_without_nix_on_path(nixed: Tree):
     server(nixed, "one")
     where = Path(shutil.which("python")).parent
-    hidden = nixed.path / "programs"
-    hidden.mkdir()
     for program in ("sh", "nsenter"):
-        (hidden / program).symlink_to(shutil.which(program))
-    nixed.environment["PATH"] = f"{where}:{hidden}"
-    done = nixed.deathmatch("build", "one").failed()
+        nixed.write(f"programs/{program}", "").unlink()
+        (nixed.path / "programs" / program).symlink_to(shutil.which(program))
+    path = f"PATH={where}:{nixed.path / 'programs'}"
+    done = nixed.run("env", path, "python", "-m", "deathmatch", "build", "one").failed()
     assert "there is no nix on PATH to build the server 'one' with" in done.text
-
-
-def test_another_toolchains_build_is_left_behind(nixed: Tree):
-    """Programs that Debian's build put into the folder would come before those of Nix."""
-    server(nixed, "one")
-    stale = nixed.write("build/servers/one/bin/python3", "#!/bin/sh\n")
-    stale.chmod(0o755)
-    nixed.write("build/servers/one/toolchain", "debian")
-    assert built(nixed, "one")["ok"]
-    assert not stale.exists()
 
 
 def test_nothing_is_unpacked_from_debian(nixed: Tree):

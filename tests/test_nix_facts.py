@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,9 @@ from nix_flake import FACTS, PINS, Nix, copy_flake, start
 pytestmark = pytest.mark.nix
 
 
-@pytest.fixture
-def nix(tmp_path) -> Nix:
-    return start(tmp_path / "nix")
+@pytest.fixture(scope="module")
+def nix(tmp_path_factory) -> Nix:
+    return start(tmp_path_factory.mktemp("nix"))
 
 
 @pytest.fixture
@@ -58,14 +57,6 @@ def newer(nix: Nix, tree: Path) -> None:
     lock(nix, tree)
 
 
-def of_the_pins_date(tree: Path) -> None:
-    """Let the noted facts be of the date of the nixpkgs that is pinned."""
-    pin = json.loads((tree / "flake.lock").read_text())["nodes"]["nixpkgs"]["locked"]
-    path = tree / "tests" / "nix" / "facts.json"
-    date = f"{datetime.fromtimestamp(pin['lastModified'], UTC):%Y-%m-%d}"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"date": date}))
-
-
 def test_what_the_stand_in_is_made_of_is_found(nix, tree):
     done = read(nix, tree)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr
@@ -76,39 +67,20 @@ def test_what_the_stand_in_is_made_of_is_found(nix, tree):
     assert [line for line in noted if line not in written] == noted[2:4]
 
 
-def test_each_difference_is_named(nix, tree):
-    newer(nix, tree)
-    of_the_pins_date(tree)
-    done = read(nix, tree)
-    assert done.returncode == 1, done.stderr
-    lines = done.stdout.splitlines()
-    assert [line.split(":")[0] for line in lines] == [
-        "functions, fetchurl", "packages, nginx", "packages, wrk",
-    ]  # fmt: skip
-    assert lines[2].endswith("in facts.json, None in nixpkgs")
-
-
-def test_another_release_of_another_date_is_a_warning(nix, tree):
+def test_differences_are_named_and_written(nix, tree):
     """The facts are of July; the stand-in, in the place of the pin, of today."""
     newer(nix, tree)
     done = read(nix, tree)
-    lines = done.stdout.splitlines()
-    assert done.returncode == 1 and len(lines) == 3, done.stdout + done.stderr
-    assert lines[2].startswith("warning, of another date (2026-07-14, the pin ")
-    assert "): packages, nginx: " in lines[2]
-    path = nix.stand_ins / "nixpkgs" / "facts.json"
-    facts = json.loads((tree / "tests" / "nix" / "facts.json").read_text())
-    facts["packages"]["nginx"]["version"] = "9.8.7"
-    path.write_text(json.dumps(facts))
-    lock(nix, tree)
-    done = read(nix, tree)
-    assert done.returncode == 0 and done.stdout.count("\n") == 1, done.stdout + done.stderr
-
-
-def test_what_differs_is_written(nix, tree):
-    newer(nix, tree)
+    assert done.returncode == 1, done.stderr
+    *others, of_nginx = done.stdout.splitlines()
+    assert [line.split(":")[0] for line in others] == ["functions, fetchurl", "packages, wrk"]
+    assert others[1].endswith("in facts.json, None in nixpkgs")
+    # Another release of another date is a warning.
+    assert of_nginx.startswith("warning, of another date (2026-07-14, the pin ")
+    assert "): packages, nginx: " in of_nginx
     assert read(nix, tree, "--write").returncode == 0
-    facts = json.loads((tree / "tests" / "nix" / "facts.json").read_text())
+    path = tree / "tests" / "nix" / "facts.json"
+    facts = json.loads(path.read_text())
     assert facts["packages"]["nginx"]["version"] == "9.8.7" and facts["packages"]["wrk"] is None
     assert facts.keys() == FACTS.keys() and facts["python"] == FACTS["python"]
     pins = json.loads((tree / "tests" / "nix" / "pins.json").read_text())
@@ -118,6 +90,14 @@ def test_what_differs_is_written(nix, tree):
     server = (tree / "servers" / "php-nginx" / "server.toml").read_text()
     assert '\nnix = "PHP 8.4.22 behind nginx 9.8.7"\n' in server
     assert read(nix, tree).returncode == 0
+    # Of the pin's own date, it is a difference; of another, a warning and no failure.
+    facts["packages"]["nginx"]["version"] = "9.8.6"
+    path.write_text(json.dumps(facts))
+    done = read(nix, tree)
+    assert (done.returncode, done.stdout.split(":")[0]) == (1, "packages, nginx"), done.stderr
+    path.write_text(json.dumps(facts | {"date": FACTS["date"]}))
+    done = read(nix, tree)
+    assert done.returncode == 0 and done.stdout.startswith("warning, "), done.stderr
 
 
 def test_a_flake_that_cannot_be_evaluated(nix, tree):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -52,8 +51,6 @@ def test_programs(host: Host, tmp_path):
     assert process.wait() == 5 and process.wait(0) == 5
     assert output.read_text() == "before\n/usr\nyes\n"
     last = max(host.affinity())
-    pinned = host.start(["taskset", "-cp", str(os.getpid())], cpus=[last], output=output)
-    assert pinned.wait() is not None
     pinned = host.start(["sh", "-c", "taskset -cp $$"], cpus=[last], output=tmp_path / "pinned")
     assert pinned.wait() == 0 and f"list: {last}\n" in (tmp_path / "pinned").read_text()
     with pytest.raises(FileNotFoundError):
@@ -146,11 +143,10 @@ def test_files(host: Host, tmp_path):
 
 
 def test_kernel_is_read_as_on_this_machine(host: Host, machines):
-    words = [*machines.host, "cat", "/proc/self/net/snmp"]
-    text = subprocess.run(words, capture_output=True, text=True).stdout
-    assert host.counters()["snmp"].keys() == kernel.parse(text).keys()
-    assert host.counters()["netstat"].keys() == kernel.counters()["netstat"].keys()
-    assert "TCP tw" in host.counters()["sockstat"]
+    counters = host.counters()
+    assert {"Tcp ActiveOpens"} <= counters["snmp"].keys()
+    assert {"TcpExt ListenDrops"} <= counters["netstat"].keys()
+    assert {"TCP tw"} <= counters["sockstat"].keys()
     before = kernel.machine([0])
     middle = host.sample([], cpus=[0])["machine"]
     after = kernel.machine([0])

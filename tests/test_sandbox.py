@@ -3,8 +3,9 @@
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 
-import psutil
 import pytest
 from conftest import (
     AS_ROOT,
@@ -21,8 +22,6 @@ from conftest import (
     traces,
     wait_for,
 )
-
-from deathmatch.plan import matrix
 
 # What a trial can leave: a daemon of its own session, a namespace with a name, a mount, a link.
 MESSY = """
@@ -57,18 +56,21 @@ def start(tree: Tree, script: str) -> subprocess.Popen:
     return process
 
 
-def wait_until_gone(seen: list[psutil.Process], spaces: set[str]) -> None:
-    wait_for(lambda: ended(seen), f"{seen} ended")
-    wait_for(lambda: not spaces & network_namespaces(), "its network namespaces are gone")
+def owned(tree: Tree, owner: subprocess.Popen) -> Tree:
+    """Return the tree whose commands are to end with `owner`."""
+    return replace(tree, environment=tree.environment | {"DEATHMATCH_OWNER": str(owner.pid)})
 
 
-@pytest.mark.parametrize("end", ["normal", "killed", "owner killed"])
-def test_nothing_survives(someones_tree: Tree, lock_holders, end):
+def test_nothing_survives(someones_tree: Tree, lock_holders):
+    for end in ("normal", "killed", "owner killed"):
+        check_end(someones_tree, lock_holders, end)
+
+
+def check_end(tree: Tree, lock_holders: Callable[[], int], end: str) -> None:
     machine = traces()
     owner = subprocess.Popen(["sleep", "infinity"])
-    someones_tree.environment["DEATHMATCH_OWNER"] = str(owner.pid)
-    script = MESSY.replace("exec sleep infinity", "exec sleep 2") if end == "normal" else MESSY
-    process = start(someones_tree, script)
+    waiting = "until [ -e over ]; do sleep 0.1; done"
+    process = start(owned(tree, owner), MESSY.replace("exec sleep infinity", waiting))
 
     def both_namespaces() -> set[str]:
         found = own_network_namespaces(descendants(process.pid))
@@ -79,51 +81,51 @@ def test_nothing_survives(someones_tree: Tree, lock_holders, end):
     assert len(inside) >= 4
     assert lock_holders() == 1
     if end == "normal":
+        over = tree.write("over", "")
         assert process.wait(HUNG_S) == 0, process.stdout.read()
+        over.unlink()
     elif end == "killed":
         # Not its wrapper: whatever process holds the lock.
         process.kill()
         assert process.wait(HUNG_S) == -signal.SIGKILL
     else:
         owner.kill()
-        owner.wait()
         assert process.wait(HUNG_S) == 1
-    wait_until_gone(inside, spaces)
+    wait_for(lambda: ended(inside), f"{inside} ended")
+    wait_for(lambda: not spaces & network_namespaces(), "its network namespaces are gone")
     assert lock_holders() == 0 and traces() == machine
     owner.kill()
     owner.wait()
 
 
-def test_status_is_the_command_s(tree: Tree):
-    for status in (0, 3):
-        assert tree.sandboxed("sh", "-c", f"exit {status}").status == status
-
-
 def test_inside_it_is_root_alone_and_without_the_machine_s_network(someones_tree: Tree):
-    script = "id -u; echo $$; ls -d /proc/[0-9]* | wc -l; ip -o link | grep -c ."
-    done = someones_tree.sandboxed("sh", "-c", script).succeeded()
+    script = "id -u; echo $$; ls -d /proc/[0-9]* | wc -l; ip -o link | grep -c .; exit 3"
+    done = someones_tree.sandboxed("sh", "-c", script)
+    assert done.status == 3, done.text
     user, pid, processes, links = map(int, done.text.split())
     assert (user, pid) == (0, 1) and processes <= 5
     assert links == 1
 
 
-def test_owner_that_is_dead_already(tree: Tree):
+def test_owner_that_is_dead_already(shared_tree: Tree):
     """Several times: the sandbox is killed while it is being made, at any of its steps."""
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    tree.environment["DEATHMATCH_OWNER"] = str(ended.pid)
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    tree = owned(shared_tree, dead)
     # It holds the output open, which `sandboxed` waits for, if it is left.
     assert [tree.sandboxed("sleep", "infinity").status for _ in range(10)] == [1] * 10
 
 
-def test_two_at_once_wait_for_the_lock(tree: Tree, lock_holders):
+def test_two_at_once_wait_for_the_lock(shared_tree: Tree, lock_holders):
     script = "echo ready; date +%s.%N >>held; sleep 1; date +%s.%N >>held"
-    first, second = (tree.start("python", "-c", SANDBOXED, "sh", "-c", script) for _ in range(2))
+    first, second = (
+        shared_tree.start("python", "-c", SANDBOXED, "sh", "-c", script) for _ in range(2)
+    )
     text = [process.communicate(timeout=HUNG_S)[0] for process in (first, second)]
     assert sorted(line for one in text for line in one.splitlines()) == [
         "ready", "ready", "waiting: another trial holds this machine's testbed",
     ]  # fmt: skip
-    times = list(map(float, (tree.path / "held").read_text().split()))
+    times = list(map(float, (shared_tree.path / "held").read_text().split()))
     # Never both at once: each began after the other had ended.
     assert times == sorted(times) and len(times) == 4
     assert lock_holders() == 0
@@ -140,68 +142,47 @@ TRY = ["python", "-c", "from deathmatch.hosts import sandbox; from deathmatch im
        "errors.run_main(lambda: sandbox.call(lambda: print('tried')))"]  # fmt: skip
 
 
-def test_kernel_that_forbids_namespaces(tree: Tree):
+def test_kernel_that_forbids_namespaces(shared_tree: Tree):
     """As root of a container that may not, and as a user where users may not."""
     own = [] if AS_ROOT else ["unshare", "--user", "--map-root-user"]
-    check_refusal(tree.run(*own, "setpriv", "--bounding-set", "-sys_admin", "--", *TRY))
+    check_refusal(shared_tree.run(*own, "setpriv", "--bounding-set", "-sys_admin", "--", *TRY))
     forbid = 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"'
     user = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--keep-caps"]
-    done = tree.run(*user, "sh", "-ec", forbid, "sh", *TRY)
+    done = shared_tree.run(*user, "sh", "-ec", forbid, "sh", *TRY)
     check_refusal(done)
     assert "unshare failed: No space left on device" in done.text
 
 
-def test_root_of_a_rootless_container_has_a_testbed(tree: Tree, tmp_path):
+def test_root_of_a_rootless_container_has_a_testbed(shared_tree: Tree, tmp_path):
     """`ip -n` mounts another /sys."""
     root = tmp_path / "root"
     root.mkdir()
     enter = ["unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-ec", CONTAINER]
     words = ["sh", "-ec", "ip netns add below && ip -n below link set lo up && echo up"]
-    done = tree.run(*enter, "sh", root, "sh", "-c", f'cd "{tree.path}" && exec "$@"', "sh",
-                    "python", "-c", SANDBOXED, *words).succeeded()  # fmt: skip
-    assert done.text.splitlines()[-1] == "up"
+    there = ["sh", "-c", f'cd "{shared_tree.path}" && exec "$@"', "sh"]
+    done = shared_tree.run(*enter, "sh", root, *there, "python", "-c", SANDBOXED, *words)
+    assert done.succeeded().text.splitlines()[-1] == "up"
 
 
-def test_trial_tells_of_the_refusal(tree: Tree):
-    tree.deathmatch("build", "null").succeeded()
-    path = matrix.trials("smoke", ["null"], ["backlog"])[0].path
-    own = [] if AS_ROOT else ["unshare", "--user", "--map-root-user"]
-    refuse = [*own, "setpriv", "--bounding-set", "-sys_admin", "--"]
-    check_refusal(tree.run(*refuse, "python", "-m", "deathmatch", "trial", path))
-    assert not (tree.path / path).exists()
-
-
-def test_build_without_its_tool(tree: Tree):
+def test_build_without_its_tool(shared_tree: Tree):
     script = (
         "from pathlib import Path\nfrom deathmatch.builds import staging\n"
         "from deathmatch import errors\n"
         "errors.run_main(lambda: staging.run(Path('new'), Path('out'), ['echo', 'tried']))"
     )
-    done = tree.run("env", "PATH=/nowhere", shutil.which("python"), "-c", script).failed()
+    done = shared_tree.run("env", "PATH=/nowhere", shutil.which("python"), "-c", script).failed()
     assert "setpriv is not installed\n  run inside ./shell" in done.text
 
 
-def test_descendant_is_found_through_the_sandbox(tree: Tree):
-    """The tests' own eye: `nothing survives` means nothing if it saw nothing."""
-    process = start(tree, "echo ready; exec sleep infinity")
-    seen = wait_for(lambda: descendant(process.pid, "sleep"), "the command is seen")
-    assert own_network_namespaces(descendants(process.pid)) <= network_namespaces()
-    assert len(own_network_namespaces(descendants(process.pid))) == 1
-    process.kill()
-    process.wait()
-    wait_for(lambda: ended([seen]), "the command ended")
-
-
 @pytest.mark.parametrize("lacking", ["", "del os.pidfd_open"])
-def test_what_runs_outside_a_sandbox_ends_with_its_owner(tree: Tree, lacking):
+def test_what_runs_outside_a_sandbox_ends_with_its_owner(shared_tree: Tree, lacking):
     """With Linux's own notice of an end, and without, as on macOS."""
-    owner = tree.start("sleep", "infinity")
-    tree.environment["DEATHMATCH_OWNER"] = str(owner.pid)
+    owner = shared_tree.start("sleep", "infinity")
     script = (
         f"import os, subprocess\n{lacking}\nfrom deathmatch.hosts import sandbox\n"
         "sandbox.die_with_owner()\nsubprocess.run(['sleep', 'infinity'])"
     )
-    process = tree.start("python", "-c", script)
+    process = owned(shared_tree, owner).start("python", "-c", script)
     wait_for(lambda: descendant(process.pid, "sleep"), "its child runs")
     seen = descendants(process.pid)
     owner.kill()

@@ -1,7 +1,6 @@
 """A cluster: real SLURM on three nodes that share files with who logs in, and nothing else."""
 
 import json
-import re
 import runpy
 import signal
 
@@ -36,22 +35,15 @@ def beats(said: list[str], silence_s: float, age_s: float = 0) -> tuple[str, flo
     return why, now[0]
 
 
-def test_a_job_ends_when_its_run_is_silent():
+def test_a_job_ends_when_its_run_is_silent_for_long_or_another_begins():
     why, at_s = beats([f"mine {n}" for n in range(50)], silence_s=10)
     assert "silent for 10 s" in why and 59 <= at_s <= 61
-
-
-def test_what_cannot_be_read_for_a_while_is_no_end():
+    # What cannot be read for a while is no end.
     _, at_s = beats(["mine 1", *[""] * 8, "mine 2", "mine 3"], silence_s=10)
     assert 20 <= at_s <= 22
-
-
-def test_a_job_ends_when_another_run_begins():
     why, at_s = beats(["mine 1", "mine 2", "other 0"], silence_s=10)
     assert "another run" in why and at_s <= 2
-
-
-def test_a_job_that_waited_for_longer_than_its_run_lived_ends_at_once():
+    # A job that waited for longer than its run lived.
     assert beats(["mine 7"], silence_s=10, age_s=100)[1] <= 1
 
 
@@ -62,21 +54,12 @@ def test_only_jobs_of_this_checkout_are_cancelled():
     assert cluster.left(queue, cluster.Path("/here")) == ["1"]
 
 
-@pytest.mark.parametrize(
-    ("written", "wildcards"),
-    [
-        (
-            'trial:server=null,variant="a=1,b=2",n=1',
-            {"server": "null", "variant": "a=1,b=2", "n": "1"},
-        ),
-        ('trial:variant="a=1,b=2"', {"variant": "a=1,b=2"}),
-        ("trial:variant=a=1,n=2", {"variant": "a=1", "n": "2"}),
-        ("write_paper:", {}),
-    ],
-)
-def test_a_node_reads_which_job_it_is_to_do(written, wildcards):
+def test_a_node_reads_which_job_it_is_to_do():
     split = runpy.run_path(str(PLUGIN / "targets.py"))["split"]
-    assert split(written) == (written.partition(":")[0], wildcards)
+    expected = {"server": "null", "variant": "a=1,b=2", "n": "1"}
+    assert split('trial:server=null,variant="a=1,b=2",n=1') == ("trial", expected)
+    assert split("trial:variant=a=1,n=2") == ("trial", {"variant": "a=1", "n": "2"})
+    assert split("write_paper:") == ("write_paper", {})
 
 
 def machine(n: int = 1, **other) -> dict:
@@ -84,22 +67,19 @@ def machine(n: int = 1, **other) -> dict:
     return {"experiment": "backlog", "n": n, "server": "null", "machine": of | other}
 
 
-def test_nodes_of_one_kind_need_not_have_the_same_bytes_of_memory():
-    alike = [("one", machine()), ("two", machine(memory_bytes=255_700_000_000))]
-    assert not list(hardware.differences(alike))
-
-
-@pytest.mark.parametrize(("key", "old", "new"), [("cpu", "A", "B"), ("kernel", "6.1", "6.2")])
-def test_two_kinds_of_machine_are_not_mixed_in_a_round(key, old, new):
-    where = "data/smoke/backlog/null/default/1"
-    records = [(where, machine()), ("this machine now", machine(**{key: new}))]
-    with pytest.raises(UserError, match=f"two kinds of machine would be mixed: {key}") as refused:
-        sittings.check_machine("smoke", records)
+def test_two_kinds_of_machine_are_not_mixed_in_a_round():
+    """Of one kind are also those that have not the same bytes of memory."""
+    one, where, here = machine(), "data/smoke/backlog/null/default/1", "this machine now"
+    sittings.check_machine("smoke", [(where, one), (here, machine(memory_bytes=255_700_000_000))])
+    with pytest.raises(UserError, match="two kinds of machine would be mixed: cpu") as refused:
+        sittings.check_machine("smoke", [(where, one), (here, machine(cpu="B"))])
     said = str(refused.value)
-    assert f"{old}   ({where})" in said and f"{new}   (this machine now)" in said
+    assert f"A   ({where})" in said and f"B   ({here})" in said
     assert "rm -r data/smoke/backlog/*/*/1" in said
+    with pytest.raises(UserError, match="mixed: kernel"):
+        sittings.check_machine("smoke", [(where, one), (here, machine(kernel="6.2"))])
     # Another round may have another.
-    sittings.check_machine("smoke", [records[0], ("this machine now", machine(2, **{key: new}))])
+    sittings.check_machine("smoke", [(where, one), (here, machine(2, cpu="B"))])
 
 
 def test_a_node_of_other_packages_builds_nothing_again(tree: Tree):
@@ -118,14 +98,6 @@ def test_a_node_of_other_packages_builds_nothing_again(tree: Tree):
     assert (built / "built.json").stat().st_ino == stamp
 
 
-@pytest.mark.slurm
-def test_dry_run_with_the_profile(tree: Tree):
-    """Without a cluster: the profile is read, its keys are those of Snakemake and its executor."""
-    tree.dataset("tiny", ["null"], [100], trials=3)
-    done = tree.snakemake("-n", "--quiet", "reason", *PROFILE, dataset="tiny").succeeded()
-    assert re.search(r"^trial +3$", done.text, re.MULTILINE), done.text
-
-
 @pytest.fixture(scope="module")
 def nodes():
     yield from slurm.make()
@@ -141,44 +113,23 @@ def loads(nodes: slurm.Cluster) -> int:
     return nodes.running().count("httperf")
 
 
-@pytest.fixture(scope="module")
-def measured(nodes, logged_in) -> tuple[dict, str, str]:
-    """The record of a trial that a node measured, what was said of it, and how SLURM ran it."""
+@needs_slurm
+@pytest.mark.slurm
+def test_a_node_measures_a_trial_and_has_no_other_meanwhile(nodes, logged_in):
     logged_in.dataset("tiny", ["null"], [100], duration_s=2)
     words = [f"{TRIAL}/1/trial.json", *PROFILE, "--config", "dataset=tiny"]
     process = logged_in.start("snakemake", *words)
-    try:
-        wait_for(lambda: loads(nodes), "a node offers load", process)
-        job = nodes.slurm("scontrol", "show", "job", nodes.jobs()[0])
-        text, _ = process.communicate(timeout=HUNG_S)
-    finally:
-        process.kill()
+    wait_for(lambda: loads(nodes), "a node offers load", process)
+    job = nodes.slurm("scontrol", "show", "job", nodes.jobs()[0])
+    text, _ = process.communicate(timeout=HUNG_S)
     assert process.returncode == 0, text
-    return json.loads((logged_in.path / TRIAL / "1/trial.json").read_text()), text, job
-
-
-@needs_slurm
-@pytest.mark.slurm
-def test_a_node_measures(measured):
-    record, text, _ = measured
+    record = json.loads((logged_in.path / TRIAL / "1/trial.json").read_text())
     assert record["outcome"] == "measured"
     assert "1 of 1 trials, all measured] backlog null" in text
     assert "Traceback" not in text and "No SLURM account" not in text
-
-
-@needs_slurm
-@pytest.mark.slurm
-def test_a_trial_has_its_node_for_itself(measured):
-    record, _, job = measured
     assert "OverSubscribe=NO" in job and "NumNodes=1" in job
     assert f"NumCPUs={record['machine']['cpus']} " in job
-
-
-@needs_slurm
-@pytest.mark.slurm
-def test_nothing_is_left_on_a_node(measured, nodes):
-    wait_for(lambda: not nodes.jobs(), "its jobs have ended")
-    assert nodes.running() == []
+    wait_for(lambda: idle(nodes), "nothing is left on a node")
 
 
 @pytest.fixture

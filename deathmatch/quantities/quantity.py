@@ -12,7 +12,6 @@ from enum import Enum
 from functools import cache
 
 import polars as pl
-from scipy.stats import nbinom
 
 from deathmatch.load import registry
 from deathmatch.plan import files
@@ -214,8 +213,9 @@ def needed_samples(quantile: float) -> int:
     bounds it: the number beyond is binomial, whatever the distribution (David and Nagaraja 2003,
     Order Statistics, 7.1). That is MLPerf Inference's rule of early stopping (2021).
     """
-    beyond = min(quantile, 1 - quantile)
-    return 2 + int(nbinom.ppf(TAIL_CONFIDENCE, 2, beyond))
+    from scipy.stats import nbinom  # a trial does not wait for it
+
+    return 2 + int(nbinom.ppf(TAIL_CONFIDENCE, 2, min(quantile, 1 - quantile)))
 
 
 def enough_samples(quantile: float, count: int | None) -> bool:
