@@ -20,7 +20,6 @@ docs = bench("docs")
 
 GIVEN = [
     ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'"),
-    ("dataset=/etc/passwd", "key dataset", "there is no dataset", "known: "),
     ("testbed=netn", "key testbed", "there is no testbed 'netn'", "did you mean 'netns'"),
     ("servers=null,yuccan", "key servers", "there is no server 'yuccan'", "did you mean 'yucan'"),
     ("experiments=../x", "key experiments", "there is no experiment", "known: accept-queue"),
@@ -142,8 +141,6 @@ WRITTEN = [
      "'otp-store' does not serve 'mine'"),
     (MINE, RATES, RATES + '\nsearch = { servers = ["otp-store"] }',
      "experiments.mine.search.servers", "'otp-store' does not serve 'mine'"),
-    (MINE, RATES, RATES + "\nsearch = { overload_shares = [1] }",
-     "experiments.mine.search.overload_shares.0", "greater than 1, not 1"),
     (MINE, RATES, RATES + "\nsearch = { overload_shares = [1.5], overload_s = 6 }",
      "experiments.mine.search.overload_s", "in 6 s an overload looks answered"),
     (MINE, RATES, RATES + "\nsearch = { overload_shares = [1.5] }",
@@ -153,7 +150,6 @@ WRITTEN = [
     (SERVER, "{host}", "{hots}", "run", "unknown placeholder {hots}\n  known: {build}"),
     (SERVER, "{port}", "{port", "run", "a literal brace is written twice"),
     (SERVER, "{port}", "{port:d}", "run", "placeholder 'port' is more than a name"),
-    (SERVER, 'title = "mine"', 'title = "  "', "title", "not '  '"),
     (SERVER, "mine {host}", "mine '{host}", "run", "No closing quotation"),
     (SERVER, "backlog = []", "bakclog = []", "factors.bakclog",
      "no experiment that it serves has this factor"),
@@ -167,7 +163,6 @@ WRITTEN = [
     (SERVER, 'title = "mine"', r'title = "\u001b[31mred"', "title",
      r"it holds the control character '\x1b'"),
     (SERVER, 'source = "ours"', 'source = "walkin"', "source", "no reference has the key"),
-    (SERVER, "tools = []", 'tools = ["/bin/erl"]', "packages.tools.0", "not '/bin/erl'"),
     (SERVER, "tools = []", 'pypi = "lock.txt"', "packages.pypi", "there is no lock.txt next to"),
     (SERVER, "tools = []", 'npm = "lock.json"', "packages.npm", "its list must be called"),
     (SERVER, 'build = "mkdir -p {build}/bin"', 'sources = ["servers/nul"]', "sources",
@@ -176,14 +171,11 @@ WRITTEN = [
      "has the title"),
     (SERVER, "mine {host} {port} {backlog}", "mine {host} 80 {backlog}", "run",
      "does not use {port}"),
-    (SERVER, "[factors]", "[configurations.Tuned]\n\n[factors]", "configurations.Tuned",
-     "not 'Tuned'"),
     (SERVER, "[factors]",
      '[configurations.tuned]\nexperiments = ["static"]\nabout = "x"\n\n[factors]',
      "configurations.tuned.experiments", "does not serve 'static'"),
     (TESTBED, 'cpus = "last"', 'cpus = "last"\nspare_sources = "10.78.0.5/28"',
      "client", "has host bits set"),
-    (TESTBED, 'cpus = "first"', 'cpus = "1,,2"', "server.cpus", "not '1,,2'"),
     (SERVER, 'title = "mine"', 'extends = "nul"', "extends",
      "there is no server 'nul'\n  did you mean 'null'"),
     (SERVER, 'title = "mine"', 'extends = "mine"', "extends", "it extends itself"),
@@ -194,11 +186,9 @@ WRITTEN = [
      "there is none to take away\n  leave the key out"),
     (TESTBED, 'cpus = "first"', 'cpus = "first"\ncpu_share = 0.5', "server", "cpu_period_us"),
     (EXPERIMENT, 'client = "httperf"\n', "", "", "an experiment has a `client`, or `measures"),
-    (EXPERIMENT, 'client = "httperf"', 'client = "memory"', "client", "not 'memory'"),
     (EXPERIMENT, "levels = [1, 5]", "levels = [1, 2.5]", "factors.backlog.levels.1",
      "valid string or Input should be a valid integer"),
     (EXPERIMENT, 'send = "GET"\n', "", "conformance.0", "either `send` or `frames`"),
-    (EXPERIMENT, "timeout_s = 5", "timeout_s = 0", "load.timeout_s", "greater than 0, not 0"),
 ]  # fmt: skip
 
 MIDDLE = """extends = "base"
@@ -272,24 +262,19 @@ def test_mistakes_reach_the_user_as_one_message(tree: Tree):
     assert "config/config.yaml: it holds no keys" in tree.snakemake("-n").failed().text
 
 
-YAML = [
-    ("", "it holds no keys"),
-    ("dataset: quick\nservers: [a,\n", "cannot be read: .*line 3"),
-    ("- quick\n", "it holds no keys"),
-    ("dataset: \ud800", "cannot be read: .*utf-8"),
-    ("a: 2001-99-99", "cannot be read: "),
-    ("a: " + "[" * 3000, "cannot be read: "),
-]
-
-
-@pytest.mark.parametrize(("text", "what"), YAML, ids=map(str, range(len(YAML))))
-def test_settings_that_are_no_yaml(tmp_path, text, what):
+def test_settings_that_are_no_yaml(tmp_path):
     file = tmp_path / "config.yaml"
-    file.write_bytes(text.encode("utf-8", "surrogatepass"))
-    with pytest.raises(UserError, match=rf"config.yaml: {what}.*\n.*git checkout"):
+    with pytest.raises(UserError, match=r"config.yaml: cannot be read: .*No such file"):
         cli_config.check_file(file)
-    with pytest.raises(UserError, match=r"none.yaml: cannot be read: .*No such file"):
-        cli_config.check_file(tmp_path / "none.yaml")
+    for text, what in (
+        ("", "it holds no keys"),
+        ("dataset: quick\nservers: [a,\n", "cannot be read: .*line 3"),
+        ("dataset: \ud800", "cannot be read: .*utf-8"),
+        ("a: " + "[" * 3000, "cannot be read: "),
+    ):
+        file.write_bytes(text.encode("utf-8", "surrogatepass"))
+        with pytest.raises(UserError, match=rf"config.yaml: {what}.*\n.*git checkout"):
+            cli_config.check_file(file)
 
 
 def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
@@ -304,12 +289,8 @@ def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
     [
         ("otp-store", "backlog",
          "    servers/otp-store does not serve backlog; it serves storage\n  its experiments: "),
-        ("otp-store,yucan", "c10k,static",
-         "    servers/otp-store does not serve c10k or static; it serves storage\n"
-         "    servers/yucan does not serve c10k or static; it serves "),
         ("misultin", "all", "    servers/misultin cannot run here: "),
         (",", "all", "nothing to measure\n  its experiments: "),
-        ("all", [], "nothing to measure\n  its experiments: "),
     ],
 )  # fmt: skip
 def test_nothing_to_measure(monkeypatch, servers, experiments, said):
@@ -329,29 +310,21 @@ def test_what_is_left_out_of_a_choice_is_said(monkeypatch):
     assert study(DEFAULTS).left_out() == []
 
 
-@pytest.mark.parametrize("content", [b'title = "\xff"\n', GOOD[MINE].encode("UTF-16")])
-def test_file_that_is_not_text(tmp_path, content):
+def test_what_other_editors_write_is_no_mistake(tmp_path):
+    """A byte-order mark, tabs, the line ends of another system; but what is no UTF-8 is one."""
     path = tmp_path / "config" / "datasets" / "x.toml"
     path.parent.mkdir(parents=True)
-    path.write_bytes(content)
+    path.write_bytes(GOOD[MINE].encode("UTF-16"))
     with pytest.raises(UserError, match=r"x.toml: not TOML: 'utf-8' codec can't decode"):
         files.dataset("x", tmp_path)
-
-
-def test_what_other_editors_write_is_no_mistake(tmp_path):
-    """A byte-order mark, tabs, the line ends of another system."""
-    path = tmp_path / "config" / "datasets" / "x.toml"
-    path.parent.mkdir(parents=True)
     text = GOOD[MINE].replace("\n", "\r\n").replace(" = ", "\t=\t")
     path.write_bytes(text.encode("UTF-8-SIG"))
     assert files.dataset("x", tmp_path).title == "mine"
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [("server", "my server"), ("server", "mine+"), ("server", "größe"), ("server", "~mine"),
-     ("experiment", "a.b"), ("dataset", "quick (copy)"), ("testbed", "a:b")],
-)  # fmt: skip
+    ("kind", "name"), [("server", "größe"), ("experiment", "a.b"), ("dataset", "quick (copy)")]
+)
 def test_a_name_that_no_command_could_use(tmp_path, kind, name):
     path = files.path_of(kind, name, tmp_path)
     path.parent.mkdir(parents=True)

@@ -56,10 +56,10 @@ def test_a_fork_is_the_command(tree: Tree, run):
 
 
 def test_many_at_once(tree: Tree, run):
-    several = [tree.start("bin/forked", "list", "servers") for _ in range(20)]
+    several = [tree.start("bin/forked", "list", "servers") for _ in range(6)]
     texts = {process.communicate(timeout=HUNG_S)[0] for process in several}
     assert texts == {tree.deathmatch("list", "servers").text}
-    assert [process.returncode for process in several] == [0] * 20
+    assert [process.returncode for process in several] == [0] * 6
     wait_for(lambda: not server_of(run).children(), "no fork is left")
 
 
@@ -108,7 +108,7 @@ def test_the_run_is_killed(asked, run):
 def test_the_run_is_killed_before_its_server_has_begun(tree: Tree, tmp_path):
     """Whoever is the server's parent then is not the run."""
     at_once = RUN.replace("time.sleep(3600)", "os.kill(os.getpid(), 9)")
-    for number in range(5):
+    for number in range(3):
         folder = tmp_path / str(number)
         folder.mkdir()
         process = tree.start("python", "-c", at_once, folder)
@@ -118,7 +118,7 @@ def test_the_run_is_killed_before_its_server_has_begun(tree: Tree, tmp_path):
 
 def test_an_interrupt_while_the_server_begins_is_not_the_server_s(tree: Tree, tmp_path):
     """A terminal sends it to every process of the run's group."""
-    for number in range(5):
+    for number in range(3):
         folder = tmp_path / str(number)
         folder.mkdir()
         process = tree.start("python", "-c", RUN, folder, start_new_session=True)

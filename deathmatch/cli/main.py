@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 
+from deathmatch.cli.arguments import ARGUMENTS
 from deathmatch.cli.commands import COMMANDS, GROUPS, STEPS, Command
 from deathmatch.errors import UserError, run_main, suggestions
 from deathmatch.plan.paths import ROOT
@@ -105,7 +106,8 @@ def parser(name: str, command: Command) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    command.arguments(made)
+    for argument, options in ARGUMENTS[name]:
+        made.add_argument(argument, **options)
     return made
 
 

@@ -26,7 +26,6 @@ from deathmatch.run import (
     forks,
     sittings,
     snakemake_internals,
-    state,
     subcommands,
 )
 from deathmatch.run.state import Run
@@ -143,7 +142,7 @@ class Invocation:
         study.check_toolchain(here=not self.elsewhere)
         if not self.only_paper:
             study.check_clients()
-        self.run = Run(study, note=state.add_job)
+        self.run = Run(study)
         if self.workflow.dryrun:
             snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:
