@@ -89,8 +89,8 @@ def test_all_measured_is_said_only_if_all_are():
 
 def test_times_as_they_are_read():
     assert [clock(s) for s in (0.9, 310, 3910)] == ["0:00", "5:10", "1:05:10"]
-    said = [progress.wait(s) for s in (0.1, 61, 3 * 3600)]
-    assert said == ["about 1 min left", "about 2 min left", "about 3 h 0 min left"]
+    said = [progress.duration(s) for s in (0.1, 61, 3 * 3600)]
+    assert said == ["1 min", "2 min", "3 h 0 min"]
 
 
 def test_those_of_another_specification_or_testbed_are_left(tmp_path):

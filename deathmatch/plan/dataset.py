@@ -14,8 +14,6 @@ TABLES = ("trials", "points", "times", "samples", "seconds")
 PROBES = "probes"
 EVERY_TABLE = (*TABLES, PROBES)
 
-# What a grid may say in place of its experiment's part of a dataset.
-GRID_KEYS = ("trials", "rates_rps", "duration_s")
 # What a dataset may say of an experiment's trials beyond what it must (`Experiment.steps`).
 OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
 
@@ -75,8 +73,7 @@ class Grid(Spec):
     @property
     def own(self) -> dict[str, Any]:
         """What it says in place of the experiment's part of the dataset."""
-        said = {key: getattr(self, key) for key in GRID_KEYS}
-        return {key: value for key, value in said.items() if value is not None}
+        return self.model_dump(include={"trials", "rates_rps", "duration_s"}, exclude_none=True)
 
     @property
     def levels(self) -> dict[str, tuple[FactorLevel, ...] | Literal["all"]]:

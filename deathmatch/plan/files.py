@@ -114,16 +114,10 @@ def newest(names: Iterable[str], root: Path = ROOT) -> list[str]:
     A server that tells no system or no year stays, and so does one whose folder is gone.
     """
     named = list(names)
-    dated = [
-        (name, (release.system, release.year))
-        for name in named
-        if path_of("server", name, root).is_file()
-        and (release := server(name, root).release)
-        and release.system
-        and release.year
-    ]
-    last = dict(sorted(release for _, release in dated))
-    older = {name for name, (system, year) in dated if year < last[system]}
+    there = [server(name, root) for name in named if exists("server", name, root)]
+    dated = [(each.name, each.release) for each in there if each.release and each.release.year]
+    last = dict(sorted((of.system, of.year) for _, of in dated if of.system))
+    older = {name for name, of in dated if of.year < last.get(of.system, of.year)}
     return [name for name in named if name not in older]
 
 

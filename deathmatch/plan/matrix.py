@@ -108,7 +108,7 @@ def find(path: str | Path) -> Trial:
         )
     known = {name: factor.levels for name, factor in experiment.factors.items()}
     known[CONFIGURATION] = tuple(server.configurations_in(experiment.name))
-    known[FACTOR] = _load_generators(experiment)[1:]
+    known[FACTOR] = experiment.load_generators[1:]
     factors: dict[str, Level] = {}
     for pair in [] if parts[2] == "default" else parts[2].split(","):
         factor, _, text = pair.partition("=")
@@ -263,9 +263,11 @@ def _levels(
     for name, levels in grid.levels.items():
         known = levels_of(experiment, name, servers)
         if not known:
+            chosen = [FACTOR] if experiment.load_generators else []
+            factors = [*experiment.factors, CONFIGURATION, *chosen]
             raise _mistake(
                 dataset, [*key, name], f"experiment {experiment.name!r} has no factor {name!r}",
-                f"its factors: {', '.join(_factors(experiment))}",
+                f"its factors: {', '.join(factors)}",
             )  # fmt: skip
         wanted[name] = known if levels == "all" else levels
         for level in wanted[name]:
@@ -286,16 +288,6 @@ def levels_of(experiment: Experiment, factor: str, servers: list[Server]) -> tup
         return experiment.load_generators
     spec = experiment.factors.get(factor)
     return spec.levels if spec else ()
-
-
-def _factors(experiment: Experiment) -> list[str]:
-    """Return the names of all factors that a grid of the experiment may name."""
-    chosen = [FACTOR] if experiment.load_generators else []
-    return [*experiment.factors, CONFIGURATION, *chosen]
-
-
-def _load_generators(experiment: Experiment) -> tuple[str | None, ...]:
-    return experiment.load_generators or (experiment.client,)
 
 
 def product(
@@ -319,7 +311,7 @@ def product(
     combined = [
         dict(zip(axes, combination)) for combination in itertools.product(*axes.values())
     ]  # fmt: skip
-    default = _load_generators(experiment)[0]
+    default = experiment.client
     named = [
         {} if level == default else {FACTOR: level} for level in levels.get(FACTOR, (default,))
     ]

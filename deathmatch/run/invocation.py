@@ -77,17 +77,14 @@ class Invocation:
         here = bed.kind != "ssh" or any(side.ssh is None for side in sides)
         return "machine" if here else f"testbed_{bed.name.replace('-', '_')}"
 
-    @property
-    def searched(self) -> list[str]:
-        """The experiments whose trials search for a capacity, and so have one table more."""
-        spec = files.dataset(self.settings.dataset)
-        return sorted(name for name in spec.experiments if PROBES in spec.tables(name))
+    def experiments(self, searched: bool) -> str:
+        """Return a pattern of the experiments whose trials search for a capacity, or of the others.
 
-    @property
-    def unsearched(self) -> list[str]:
-        """The other experiments of the dataset."""
+        They have one table more. "-" if there is none.
+        """
         spec = files.dataset(self.settings.dataset)
-        return sorted({*spec.experiments} - {*self.searched})
+        names = [name for name in spec.experiments if (PROBES in spec.tables(name)) is searched]
+        return "|".join(sorted(names)) or "-"
 
     @property
     def measured_dataset(self) -> str:

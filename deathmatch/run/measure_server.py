@@ -17,8 +17,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import polars as pl
-
 from deathmatch.analysis import paired
 from deathmatch.analysis.card import alarms
 from deathmatch.analysis.paired import Measured
@@ -99,17 +97,15 @@ class Run:
                     status = subcommands.trial(trial, self.testbed, any_outcome=not self.pair)
                     if status:
                         return done, status
-                    if not (self.pair or which or failures.measured(_record(trial))):
+                    if self.pair or which:
+                        continue
+                    if not failures.measured(records.read(trial.path / "trial.json")):
                         return 1, subcommands.WRONG
                 done = number
         except KeyboardInterrupt:
             _say("interrupted: what whole rounds show follows")
             return done, INTERRUPTED
         return done, 0
-
-
-def _record(trial: Trial) -> dict:
-    return records.read(trial.path / "trial.json")
 
 
 def main(given: argparse.Namespace) -> int:
@@ -181,22 +177,24 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
     _tidy(run)
     held = Experiment(run.dataset, run.experiment)
     measured = [
-        Measured(number, place, paired.SIDES[which], _points_of(held, trial))
+        Measured(
+            number,
+            place,
+            paired.SIDES[which],
+            held.points.filter(server=trial.server.name, variant=trial.variant.name, n=trial.n),
+        )
         for number, trials in zip(range(1, blocks + 1), run.rounds())
         for place, (which, trial) in enumerate(trials, 1)
     ]
     rows = paired.rows(measured, run.seed, given.statistic)
-    made = card.of_pair(held, run.sides, measured, rows, run.seed, _typed())
+    typed = as_typed(f"deathmatch {shlex.join(sys.argv[1:])}")
+    made = card.of_pair(held, run.sides, measured, rows, run.seed, typed)
     card.show(made, given.json)
     first = rows.row(0, named=True)
     if status == 0 and tolerated is not None and paired.worse_by(first, tolerated):
         _say(f"B is worse than A by more than {tolerated:.0%}")
         return WORSE
     return status
-
-
-def _points_of(held: Experiment, trial: Trial) -> pl.DataFrame:
-    return held.points.filter(server=trial.server.name, variant=trial.variant.name, n=trial.n)
 
 
 def _check_time(run: Run, minutes: float, offered_s: float) -> None:
@@ -236,14 +234,10 @@ def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
         _say(f"no time for round {rounds + 1} of {ROUNDS}")
     _tidy(run)
     held = Experiment(run.dataset, run.experiment)
-    made = card.of_subject(held, run.sides, ROUNDS, _typed())
+    typed = as_typed(f"deathmatch {shlex.join(sys.argv[1:])}")
+    made = card.of_subject(held, run.sides, ROUNDS, typed)
     card.show(made, given.json)
     return status or (subcommands.WRONG if subject.server in alarms(held) else 0)
-
-
-def _typed() -> str:
-    """Return the command that this process was called with."""
-    return as_typed(f"deathmatch {shlex.join(sys.argv[1:])}")
 
 
 def _tidy(run: Run) -> None:
