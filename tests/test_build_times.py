@@ -18,14 +18,6 @@ def unbuilt(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_build_takes_as_long_as_its_kind(unbuilt):
-    names = ["null", "tornado", "ws-null", "pypy-tornado"]
-    times_s = [progress.build_s(files.server(name)) for name in names]
-    kinds_s = progress.REGISTRY_S
-    assert times_s == [progress.OWN_S, kinds_s["pypi"], kinds_s["cargo"], progress.SLOW_S]
-    assert times_s == sorted(times_s)
-
-
 def test_a_build_takes_as_long_as_the_last_one_here(unbuilt):
     (unbuilt / "null").mkdir()
     (unbuilt / "null/built.json").write_text(json.dumps({"ok": True}))

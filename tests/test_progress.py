@@ -80,19 +80,6 @@ def test_one_that_could_not_be_measured_is_done_and_failed_and_tells_no_time():
     assert progress.line(now).startswith("60 of 130 trials, 60 failed, about ")
 
 
-def test_all_measured_is_said_only_if_all_are():
-    done = records(TRIALS)
-    assert progress.line(progress.standing(TRIALS, done)) == "130 of 130 trials, all measured"
-    done |= records(TRIALS[:2], outcome="answers wrongly")
-    assert progress.line(progress.standing(TRIALS, done)) == "130 of 130 trials, 2 failed"
-
-
-def test_times_as_they_are_read():
-    assert [clock(s) for s in (0.9, 310, 3910)] == ["0:00", "5:10", "1:05:10"]
-    said = [progress.duration(s) for s in (0.1, 61, 3 * 3600)]
-    assert said == ["1 min", "2 min", "3 h 0 min"]
-
-
 def test_those_of_another_specification_or_testbed_are_left(tmp_path):
     now, before, elsewhere, never = TRIALS[:4]
     record(now, tmp_path)
@@ -264,17 +251,6 @@ def test_what_is_left_has_the_builds_before_the_next_trial(run):
         run.ended(number)
         before_s.append(run.standing.wait_s - trials_s)
     assert before_s[0] > before_s[1] > 0 == pytest.approx(before_s[2])
-
-
-def test_after_the_trials_the_line_tells_the_steps_to_the_paper(run, tmp_path):
-    run, _ = run
-    for number, trial in enumerate(run.study.trials):
-        record(trial, tmp_path)
-        run.started(number, "trial", [f"{trial.path}/trial.json"], [])
-        run.ended(number)
-    run.steps = (30, 40)
-    run.started(100, "notebook", ["paper/full/notebooks/01-backlog.ipynb"], [])
-    assert run.ended(100) == "[0:00, step 31 of 40] notebook 01-backlog"
 
 
 def last_three(run, stopped=False):
