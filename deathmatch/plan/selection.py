@@ -8,8 +8,6 @@ import argparse
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from pydantic import Field
-
 from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import files, matrix, paths
 from deathmatch.plan.spec import Many, Spec
@@ -21,20 +19,18 @@ Chosen = str | Many[str]
 class Settings(Spec):
     """What snakemake measures and publishes."""
 
-    dataset: str = Field(description="A file in config/datasets/.")
-    testbed: str = Field(description="A file in config/testbeds/.")
-    servers: Chosen = Field(
-        description='"all", a list, or names joined by commas: folders in servers/, each measured '
-        "in every experiment of the dataset that it serves."
-    )
-    experiments: Chosen = Field(
-        description='"all", a list, or names joined by commas: files in experiments/.'
-    )
-    sitting: Chosen = Field(
-        "all",
-        description='"all" that are not measured yet, a list, or names joined by commas: sittings '
-        "of the dataset.",
-    )
+    dataset: str
+    """A file in config/datasets/."""
+    testbed: str
+    """A file in config/testbeds/."""
+    servers: Chosen
+    """"all", a list, or names joined by commas: folders in servers/, each measured in every
+    experiment of the dataset that it serves."""
+    experiments: Chosen
+    """"all", a list, or names joined by commas: files in experiments/."""
+    sitting: Chosen = "all"
+    """"all" that are not measured yet, a list, or names joined by commas: sittings of the
+    dataset."""
 
 
 @dataclass(frozen=True)
