@@ -48,14 +48,7 @@ def exists(kind: str, name: str, root: Path = ROOT) -> bool:
 
 def servers(root: Path = ROOT) -> list[Server]:
     """Return every server, by name; UserError if a file is wrong or two have the same title."""
-    every = [server(name, root) for name in names("server", root)]
-    check_titles(every, root)
-    return every
-
-
-def check_titles(every: Iterable[Server], root: Path = ROOT) -> None:
-    """Raise UserError if two servers have the same title, for a reader."""
-    seen: dict[str, str] = {}
+    every, seen = [server(name, root) for name in names("server", root)], {}
     for each in every:
         title = " ".join(each.title.casefold().split())
         if title in seen:
@@ -63,6 +56,7 @@ def check_titles(every: Iterable[Server], root: Path = ROOT) -> None:
             remedy = "tables and figures distinguish servers by their titles"
             raise mistake("server", each.name, ["title"], what, remedy, root)
         seen[title] = each.name
+    return every
 
 
 def dataset(name: str, root: Path = ROOT) -> Dataset:

@@ -33,12 +33,6 @@ def model(name: str) -> ExperimentPlan:
     return plan
 
 
-def like_model(name: str) -> dict[str, object]:
-    """Return what MODEL says of an experiment besides trials, rates, duration and search."""
-    own = ("trials", "rates_rps", "duration_s", "search")
-    return {key: value for key, value in model(name).as_written.items() if key not in own}
-
-
 def check_name(name: str, replaced: str = "") -> None:
     """Raise UserError if a dataset cannot have this name, or if there is another one of the name.
 

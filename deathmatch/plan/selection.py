@@ -90,14 +90,9 @@ class Choice:
         return [f"--{setting}" for setting in self.settings]
 
 
-def parse(servers: Chosen, experiments: Chosen, sitting: Chosen = "all") -> Choice:
-    """Return the choice that settings make: "all", a list, or names joined by commas."""
-    return Choice(_names(servers), _names(experiments), _names(sitting))
-
-
-def given(values: argparse.Namespace) -> Choice:
-    """Return the choice that the command line made."""
-    return parse(values.servers, values.experiments, values.sitting)
+def given(values: argparse.Namespace | Settings) -> Choice:
+    """Return the choice that settings, or a command line, make: "all", a list, or "a,b"."""
+    return Choice(*map(_names, (values.servers, values.experiments, values.sitting)))
 
 
 def _names(chosen: Chosen) -> tuple[str, ...] | None:

@@ -7,7 +7,7 @@ import yaml
 
 from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import files, paths, selection, validation_errors
-from deathmatch.plan.selection import Choice, Settings
+from deathmatch.plan.selection import Settings
 from deathmatch.run import sittings as run_sittings
 from deathmatch.run.study import Study
 
@@ -55,17 +55,12 @@ def settings(given: dict) -> Settings:
     asked = validation_errors.validated(
         Settings, given, WHERE, "config/schemas/config.json has every key"
     )
-    chosen = choice(asked)
+    chosen = selection.given(asked)
     _check_known("dataset", [asked.dataset], "dataset")
     _check_known("testbed", [asked.testbed], "testbed")
     _check_known("server", chosen.servers or (), "servers")
     _check_known("experiment", chosen.experiments or (), "experiments")
     return asked
-
-
-def choice(asked: Settings) -> Choice:
-    """Return the servers, experiments and sittings that are asked for."""
-    return selection.parse(asked.servers, asked.experiments, asked.sitting)
 
 
 def study(asked: Settings, only_paper: bool = False) -> Study:
@@ -79,7 +74,7 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
     study = Study(
         dataset=asked.dataset,
         testbed=asked.testbed,
-        choice=choice(asked),
+        choice=selection.given(asked),
         only_paper=only_paper,
     )
     run_sittings.check(study.dataset, study.choice, study.trials, only_paper)

@@ -14,7 +14,7 @@ from snakemake.exceptions import WorkflowError
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.plan import files
+from deathmatch.plan import files, selection
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
@@ -67,7 +67,7 @@ class Invocation:
     @property
     def choice(self) -> Choice:
         """The servers and experiments that are chosen."""
-        return cli_config.choice(self.settings)
+        return selection.given(self.settings)
 
     @property
     def machine(self) -> str:

@@ -91,7 +91,7 @@ class Run:
         try:
             for number, trials in zip(subcommands.rounds(ends, most), self.rounds()):
                 for place, (which, trial) in enumerate(trials, 1):
-                    left = subcommands.minutes_left(ends)
+                    left = max(0, ends - time.monotonic()) / 60
                     of = f"trial {place} of {len(trials)}: {self.sides[which]}"
                     _say(f"round {number}, {of}; {left:.1f} min left")
                     status = subcommands.trial(trial, self.testbed, any_outcome=not self.pair)

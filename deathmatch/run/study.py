@@ -240,8 +240,9 @@ class Study:
         """Raise UserError if a load generator that is needed for what is left cannot run."""
         if self.elsewhere:
             return
-        left = {trial.experiment.name for trial in self.trials if trial not in self.records}
-        clients.check(sorted(left), planned=True)
+        left = sorted({t.experiment.name for t in self.trials if t not in self.records})
+        wanted = {name: f"experiment {spec!r}" for spec in left for name in clients.needed(spec)}
+        clients.check_programs(wanted, planned=True)
 
     @property
     def command(self) -> str:
