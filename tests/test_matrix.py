@@ -147,17 +147,6 @@ def test_numbers_of_a_spec_stay_as_they_are_written():
     assert '"duration_s": 1,' in text and '"timeout_s": 5,' in text
 
 
-def test_each_experiment_says_what_it_measures():
-    first = {trial.experiment: trial for trial in matrix.trials("full")}
-    assert {experiment.name for experiment in first} == set(files.names("experiment"))
-    for experiment, trial in first.items():
-        spec = trial.spec()
-        loaded = spec["client"] is not None if "client" in spec else False
-        assert loaded == (experiment.client is not None) == ("rates_rps" in spec)
-        assert loaded == bool(spec["load"]) == bool(spec["conformance"])
-        assert loaded != ("measures" in spec) and loaded != ("messages" in spec)
-
-
 def test_a_load_generator_is_named_only_where_it_is_not_the_experiments_own():
     spec, yucan = files.experiment("backlog"), files.server("yucan")
     own, other = matrix.product(spec, {"load_generator": ("httperf", "roundtrip")}, yucan)
@@ -171,14 +160,6 @@ def test_a_load_generator_is_named_only_where_it_is_not_the_experiments_own():
     with pytest.raises(UserError, match=r"(names|has) no trial"):
         matrix.find(f"data/smoke/backlog/yucan/{own.name},load_generator=httperf/1")
     assert files.experiment("c10k").load_generators == ()
-
-
-def test_placeholders_are_those_of_the_variant():
-    path = "data/full/storage/otp-store/configuration=ets,body_bytes=1000/1"
-    trial = matrix.find(path)
-    assert trial.variant.factors == {"configuration": "ets", "body_bytes": 1000}
-    own = trial.server.configurations["ets"].placeholders
-    assert own and trial.placeholders == trial.variant.factors | own | {"experiment": "storage"}
 
 
 @pytest.mark.parametrize(

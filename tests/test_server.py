@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 
 import polars as pl
@@ -185,18 +184,6 @@ def test_a_virtual_environment_stays_without_network(tree: Tree):
     lock.write_text(text + "\n# another\n")
     tree.deathmatch("build", "one").failed()
     assert made.stat().st_mtime_ns == first
-
-
-def test_another_archive_of_python_2_is_refused_by_name(tree: Tree):
-    committed = (ROOT / "servers/releases/tornado-1/requirements.txt").read_text()
-    wrong = re.sub("sha256:.{8}", "sha256:00000000", committed)
-    lock, place = tree.write("wrong.txt", wrong), tree.path / "python2"
-    install = [ROOT / "toolchains/python2/install", "python2.7", place]
-    subprocess.run(install, check=True, env=server_commands.environment("tornado-1"))
-    words = [place / "bin/pip-python2.7", "install", "--require-hashes", "--target", place / "new"]
-    done = subprocess.run([*words, "--requirement", lock], capture_output=True, text=True)
-    assert done.returncode != 0 and not (place / "new" / "tornado").exists()
-    assert "tornado==1.2.1" in done.stderr and "sha256 00000000" in done.stderr, done.stderr
 
 
 @pytest.mark.once

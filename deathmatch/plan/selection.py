@@ -8,6 +8,8 @@ import argparse
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import files, matrix, paths
 from deathmatch.plan.spec import Many, Spec
@@ -23,14 +25,18 @@ class Settings(Spec):
     """A file in config/datasets/."""
     testbed: str
     """A file in config/testbeds/."""
-    servers: Chosen
-    """"all", a list, or names joined by commas: folders in servers/, each measured in every
-    experiment of the dataset that it serves."""
-    experiments: Chosen
-    """"all", a list, or names joined by commas: files in experiments/."""
-    sitting: Chosen = "all"
-    """"all" that are not measured yet, a list, or names joined by commas: sittings of the
-    dataset."""
+    servers: Chosen = Field(
+        description='"all", a list, or names joined by commas: folders in servers/, each measured '
+        "in every experiment of the dataset that it serves."
+    )
+    experiments: Chosen = Field(
+        description='"all", a list, or names joined by commas: files in experiments/.'
+    )
+    sitting: Chosen = Field(
+        "all",
+        description='"all" that are not measured yet, a list, or names joined by commas: sittings '
+        "of the dataset.",
+    )
 
 
 @dataclass(frozen=True)
