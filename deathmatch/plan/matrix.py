@@ -106,25 +106,16 @@ def find(path: str | Path) -> Trial:
             f"dataset {dataset.name!r} has no experiment {experiment.name!r}",
             remedy="`snakemake -n` lists what it has",
         )
-    known = {name: factor.levels for name, factor in experiment.factors.items()}
-    known[CONFIGURATION] = tuple(server.configurations_in(experiment.name))
-    known[FACTOR] = experiment.load_generators[1:]
-    factors: dict[str, Level] = {}
-    for pair in [] if parts[2] == "default" else parts[2].split(","):
-        factor, _, text = pair.partition("=")
-        level = next((level for level in known.get(factor, ()) if str(level) == text), None)
-        if level is None:
-            raise UserError(
-                f"dataset {dataset.name!r} has no trial {'/'.join(parts)}: no {pair!r}",
-                remedy=f"factors of {experiment.name!r} for this server: {', '.join(known)}",
-            )
-        factors[factor] = level
-    variant = Variant(factors=factors)
-    own = list(product(experiment, {}, server)[0].factors)
-    own += [FACTOR] if FACTOR in factors else []
-    if list(factors) != own or variant.name != parts[2]:
+    chosen = [FACTOR] if experiment.load_generators else []
+    factors = [*experiment.factors, CONFIGURATION, *chosen]
+    levels = {factor: levels_of(experiment, factor, [server]) for factor in factors}
+    variants = product(experiment, levels, server)
+    variant = next((each for each in variants if each.name == parts[2]), None)
+    if variant is None:
+        own = ", ".join(product(experiment, {}, server)[0].factors)
         raise UserError(
-            f"{path} names no trial", remedy=f"its factors, in this order: {', '.join(own)}"
+            f"dataset {dataset.name!r} has no trial {'/'.join(parts)}",
+            remedy=f"the factors of {experiment.name!r} for this server, in this order: {own}",
         )
     plan = dataset.experiments[experiment.name]
     grids = (grid for grid in plan.grids if _holds(grid, experiment, server, variant))

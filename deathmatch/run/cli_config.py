@@ -93,19 +93,13 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
 
 def _check_tables(study: Study) -> None:
     """Raise UserError if a dataset that is only read keeps less than its own paper needs."""
-    if not study.measured:
-        raise UserError(
-            "it has no tables, and it is only read",
-            where=f"data/{study.dataset}",
-            remedy="restore them if git has them, or name another dataset",
-        )
+    what = "it has no tables, and it is only read"
     lacking = [table for table in study.own_tables if not Path(table).is_file()]
     if lacking:
-        raise UserError(
-            f"it lacks {len(lacking)} of the tables that its paper needs, such as {lacking[0]}",
-            where=f"data/{study.dataset}",
-            remedy="restore them if git has them",
-        )
+        what = f"it lacks {len(lacking)} of the tables that its paper needs, such as {lacking[0]}"
+    if lacking or not study.measured:
+        remedy = "restore them if git has them, or name another dataset"
+        raise UserError(what, f"data/{study.dataset}", remedy)
 
 
 def _check_others_are_there(dataset: str) -> None:
