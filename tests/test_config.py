@@ -129,6 +129,8 @@ WRITTEN = [
     (MINE, "backlog = [1]", "bakclog = [1]", "experiments.mine.grids.1.bakclog",
      "has no factor 'bakclog'"),
     (MINE, "backlog = [1]", "backlog = [2]", "experiments.mine.grids.1.backlog", "has no level 2"),
+    (MINE, "seed = 1", 'seed = 1\ndecided_by = ["referense"]', "decided_by",
+     "there is no other dataset 'referense'\n  did you mean 'reference'"),
     (MINE, "seed = 1", 'seed = 1\ndecided_by = ["full"]', "decided_by",
      "the dataset full is not frozen"),
     (MINE, "seed = 1", 'seed = 1\nalso = ["full", "history"]', "also",

@@ -41,6 +41,14 @@ def test_a_log_that_grows_is_cut_and_its_writer_goes_on(tmp_path):
     assert log.left_out_bytes >= 0.9 * (printed - kept) > 0
 
 
+def test_a_log_of_usual_size_is_left_as_it_is(tmp_path):
+    log = Output(tmp_path / "server.log")
+    log.file.write_bytes(b"x" * children.LIMIT_BYTES)
+    log.check()
+    assert log.file.stat().st_size == children.LIMIT_BYTES
+    assert log.left_out_bytes == 0
+
+
 def test_a_thread_looks_after_those_that_it_was_told_of(tmp_path):
     watched, other = tmp_path / "watched", tmp_path / "other"
     lines = b"a line\n" * (2 * children.LIMIT_BYTES // 7)

@@ -91,6 +91,7 @@ def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
     measured = len(noted["finished"])
     assert f"{measured} of 3 trials, about" in noted["again"].text
     assert "3 of 3 trials, all measured] backlog null " in noted["again"].text
+    assert re.search(r"step \d+ of \d+\] tidy backlog", noted["again"].text)
     ending = noted["again"].text.splitlines()[-3:]
     assert [line.split(":")[0] for line in ending] == ["report", "failed", "next"]
     # On a busy machine client, testbed or other work may be the limit at each of the three points.
