@@ -1,8 +1,4 @@
-"""Commands that install what a server takes from registries, by hash-locked lists in its folder.
-
-`[packages]` of server.toml names the lists; this is the order in which they are installed into the
-server's build folder, before its own `build` command runs there.
-"""
+"""Commands that install what a server takes from registries, by the lists of its `[packages]`."""
 
 import hashlib
 import shlex

@@ -1,7 +1,4 @@
-"""Building one server, as its `server.toml` says.
-
-`./shell deathmatch build NAME` builds it.
-"""
+"""Building one server, as its `server.toml` says: `./shell deathmatch build NAME`."""
 
 import argparse
 import json

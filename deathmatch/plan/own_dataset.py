@@ -1,10 +1,4 @@
-"""Datasets that commands write for themselves, each for one question.
-
-    text({"title": "mine", "trials": 3, "seed": 1}, {"backlog": (steps, grids)})
-
-They are ordinary datasets with files of their own, so that their trials are checked, archived and
-shown as any others.
-"""
+"""Datasets that commands write for themselves, each for one question, with files as any others."""
 
 import json
 from collections.abc import Mapping, Sequence

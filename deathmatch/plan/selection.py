@@ -1,8 +1,4 @@
-"""What is asked for: `config/config.yaml`, `--config` over it, and the trials that they choose.
-
-A command of its own takes `servers=` and `experiments=` of Snakemake as `--servers` and
-`--experiments`, so that it knows what the run knew.
-"""
+"""What is asked for: `config/config.yaml`, `--config` or options, and the trials they choose."""
 
 import argparse
 from collections.abc import Collection

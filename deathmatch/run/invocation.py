@@ -1,8 +1,4 @@
-"""One invocation of Snakemake: the study that it is about, and what it does before its first job.
-
-Snakemake knows its targets only once it collects the jobs. So the configuration is checked when the
-Snakefile is read, and the study is made when the first rule asks for it.
-"""
+"""One invocation of Snakemake: the study that it is about, and what comes before its first job."""
 
 import os
 import sys

@@ -2,8 +2,7 @@
 
 One server is compared with yardsticks: each round has a trial of each, which offers all the same
 rates, and then searches for the server's capacity. Two are compared in blocks of four trials, ABBA
-or BAAB. Of several, the first is compared with the others as with yardsticks. The trials are those
-of an ordinary dataset.
+or BAAB. Of several, the first is compared with the others as with yardsticks.
 """
 
 import argparse

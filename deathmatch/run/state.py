@@ -1,8 +1,4 @@
-"""What one call of Snakemake is doing and how far it is; when each of its jobs began and ended.
-
-The times of jobs are kept in `build/`, for `bench/shares.py`: Snakemake's own metadata has the time
-of an output, not that of its job.
-"""
+"""What one call of Snakemake is doing and how far it is; when each of its jobs began and ended."""
 
 import csv
 import json
