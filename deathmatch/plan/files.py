@@ -48,7 +48,8 @@ def exists(kind: str, name: str, root: Path = ROOT) -> bool:
 
 def servers(root: Path = ROOT) -> list[Server]:
     """Return every server, by name; UserError if a file is wrong or two have the same title."""
-    every, seen = [server(name, root) for name in names("server", root)], {}
+    every = [server(name, root) for name in names("server", root)]
+    seen: dict[str, str] = {}
     for each in every:
         title = " ".join(each.title.casefold().split())
         if title in seen:

@@ -16,8 +16,8 @@ LEAST_SHARE = 0.02
 def look(window_s: float = WINDOW_S) -> str:
     """Return who else uses the CPUs, such as "87 % of the CPUs: 85 % by pid 123 (name)".
 
-    Of the time of all CPUs together, what the hypervisor took included; "" if it is a tenth at
-    most. Takes `window_s`. This process and what it has started do not count.
+    The shares are of the time of all CPUs, what the hypervisor took included; "" if it is a tenth
+    at most. Takes `window_s`. This process and what it has started do not count.
     """
     before_s, began_s = _used_s(), time.monotonic()
     worked = psutil.cpu_percent(window_s) / 100
