@@ -186,8 +186,7 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
         for place, (which, trial) in enumerate(trials, 1)
     ]
     rows = paired.rows(measured, run.seed, given.statistic)
-    typed = as_typed(f"deathmatch {shlex.join(sys.argv[1:])}")
-    made = card.of_pair(held, run.sides, measured, rows, run.seed, typed)
+    made = card.of_pair(held, run.sides, measured, rows, run.seed, _typed())
     card.show(made, given.json)
     first = rows.row(0, named=True)
     if status == 0 and tolerated is not None and paired.worse_by(first, tolerated):
@@ -233,10 +232,14 @@ def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
         _say(f"no time for round {rounds + 1} of {ROUNDS}")
     _tidy(run)
     held = Experiment(run.dataset, run.experiment)
-    typed = as_typed(f"deathmatch {shlex.join(sys.argv[1:])}")
-    made = card.of_subject(held, run.sides, ROUNDS, typed)
+    made = card.of_subject(held, run.sides, ROUNDS, _typed())
     card.show(made, given.json)
     return status or (subcommands.WRONG if subject.server in alarms(held) else 0)
+
+
+def _typed() -> str:
+    """Return the command that this process was called with."""
+    return as_typed(f"deathmatch {shlex.join(sys.argv[1:])}")
 
 
 def _tidy(run: Run) -> None:
