@@ -4,9 +4,13 @@
 ./shell python bench/docs.py
 """
 
+import ast
+import contextlib
+import inspect
 import json
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +59,28 @@ class _Plain(GenerateJsonSchema):
             made.pop("default", None)
         return made
 
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        made = super().model_schema(schema)
+        for key, said in _described(schema["cls"]).items():
+            made["properties"][key]["description"] = said
+        return made
+
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
+
+
+def _described(model: type) -> dict[str, str]:
+    """Return what stands below each key in the source of a model, those inherited among them."""
+    found: dict[str, str] = {}
+    ours = (base for base in reversed(model.__mro__) if base.__module__.startswith("deathmatch"))
+    for base in ours:
+        # One that is made of the load generators' keys has no source.
+        with contextlib.suppress(OSError, TypeError):
+            (written,) = ast.parse(inspect.getsource(base)).body
+            for key, below in pairwise(written.body):
+                if isinstance(key, ast.AnnAssign) and isinstance(below, ast.Expr):
+                    found[key.target.id] = " ".join(ast.literal_eval(below.value).split())
+    return {key: said for key, said in found.items() if key in model.model_fields}
 
 
 @cache

@@ -1,6 +1,7 @@
 """`run.busy`: who else uses the CPUs, and how long one waits for them."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,6 @@ import pytest
 from conftest import Tree
 
 from deathmatch.run import busy
-from deathmatch.run.busy import Busy, Worker
 
 SPIN = [sys.executable, "-c", "while True: pass"]
 
@@ -25,12 +25,12 @@ def stranger():
 
 def test_who_is_busy_is_named_and_waited_for_for_a_while(stranger: int):
     said: list[str] = []
-    still = busy.wait(said.append, 3, window_s=0.5)
-    # On a machine that runs other tests this one need not be among the first.
-    assert still and 0.1 < still.share <= 1 and all(0 < one.share <= 1 for one in still.workers)
+    busy.wait(said.append, 1, window_s=0.5)
     first, last = said
-    assert first.startswith("waits until the machine is quiet, 3 s at most; now it is busy: ")
-    assert last == f"goes on, though the machine is busy, which distorts what is measured: {still}"
+    # On a machine that runs other tests this one need not be among the first.
+    who = r"\d+ % of the CPUs: (\d+ % by pid|by processes that cannot be seen)"
+    assert re.match(f"waits until the machine is quiet, 1 s at most; now it is busy: {who}", first)
+    assert re.match(f"goes on, though the machine is busy, which distorts .*: {who}", last)
 
 
 def test_snakemake_looks_before_it_begins(stranger: int, tree: Tree):
@@ -40,8 +40,6 @@ def test_snakemake_looks_before_it_begins(stranger: int, tree: Tree):
     said = tree.snakemake(target, dataset="tiny").succeeded().text
     told = "this run goes on, though the machine is busy, which distorts what is measured: "
     assert said.index(told) < said.index("1 of 1 trials")
-    # Nothing is to be measured.
-    assert told not in tree.snakemake(target, dataset="tiny").succeeded().text
 
 
 def test_what_this_process_started_is_no_other():
@@ -50,10 +48,4 @@ def test_what_this_process_started_is_no_other():
             seen = busy.look(0.5)
         finally:
             child.kill()
-    assert seen is None or child.pid not in {worker.pid for worker in seen.workers}
-
-
-def test_the_words_name_pids():
-    two = Busy(0.6, (Worker(1, "a", 0.4), Worker(2, "b", 0.15)))
-    assert str(two) == "60 % of the CPUs: 40 % by pid 1 (a), 15 % by pid 2 (b)"
-    assert str(Busy(0.6, ())) == "60 % of the CPUs: by processes that cannot be seen from here"
+    assert f"pid {child.pid} " not in seen

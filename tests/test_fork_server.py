@@ -1,12 +1,22 @@
 """The fork server of a run: its forks are as the commands themselves, and end as those would."""
 
+import contextlib
 import signal
 import subprocess
 from pathlib import Path
 
 import psutil
 import pytest
-from conftest import HUNG_S, Tree, descendants, ended, first_line, matching, wait_for
+from conftest import (
+    HUNG_S,
+    STARTED,
+    Tree,
+    descendants,
+    ended,
+    first_line,
+    matching,
+    wait_for,
+)
 
 # A run of Snakemake that does nothing but hold its fork server.
 RUN = (
@@ -16,14 +26,31 @@ RUN = (
 )
 
 
-@pytest.fixture
-def run(tree: Tree, tmp_path: Path):
-    """A process that has begun a fork server; the tree's commands know of it."""
-    process = tree.start("python", "-c", RUN, tmp_path)
+@contextlib.contextmanager
+def serving(tree: Tree, folder: Path):
+    """Give a process that has begun a fork server; the tree's commands know of it."""
+    process = tree.start("python", "-c", RUN, folder)
+    # It serves more tests than one.
+    STARTED.remove(process)
     tree.environment["DEATHMATCH_FORK_SERVER"] = first_line(process).strip()
     yield process
     process.kill()
     process.wait()
+    process.stdout.close()
+
+
+@pytest.fixture
+def run(tree: Tree, tmp_path: Path):
+    """A process whose fork server may be ended."""
+    with serving(tree, tmp_path) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def kept(shared_tree: Tree, tmp_path_factory):
+    """A process whose fork server goes on, for the commands of `shared_tree`."""
+    with serving(shared_tree, tmp_path_factory.mktemp("kept")) as process:
+        yield process
 
 
 def server_of(run: subprocess.Popen) -> psutil.Process:
@@ -31,12 +58,10 @@ def server_of(run: subprocess.Popen) -> psutil.Process:
     return children[0]
 
 
-@pytest.fixture
-def asked(tree: Tree, run):
-    """Who asked for a command that a fork carries out, and the fork's processes."""
-    tree.server("slow", "ordinary", build="touch begun; sleep 3600")
+def ask(tree: Tree, run) -> tuple[subprocess.Popen, list[psutil.Process]]:
+    """Return who asked for a build that a fork carries out, and the fork's processes."""
+    tree.server("slow", "ordinary", build="sleep 3600")
     asking = tree.start("bin/forked", "build", "slow")
-    wait_for((tree.path / "servers" / "slow" / "begun").exists, "the build has begun", asking)
 
     def sleeping() -> list[psutil.Process]:
         """Return the processes once the build's last one has begun; none before."""
@@ -46,28 +71,20 @@ def asked(tree: Tree, run):
     return asking, wait_for(sleeping, "the build sleeps", asking)
 
 
-def test_a_fork_is_the_command(tree: Tree, run):
+def test_a_fork_is_the_command(shared_tree: Tree, kept):
     """Its output, its exit status, its errors, its folder and its environment."""
+    tree = shared_tree
     for command in ["list", "datasets"], ["check", "nothing"], ["nonsense"], ["list", "--help"]:
         forked, alone = tree.run("bin/forked", *command), tree.run("bin/deathmatch", *command)
         assert forked == alone
     elsewhere = tree.run("sh", "-c", "cd servers && ../bin/forked check nothing")
     assert elsewhere == tree.run("bin/forked", "check", "nothing")
-
-
-def test_many_at_once(tree: Tree, run):
-    several = [tree.start("bin/forked", "list", "servers") for _ in range(20)]
+    # Many at once; and where no server answers, the command runs all the same.
+    several = [tree.start("bin/forked", "list", "datasets") for _ in range(6)]
     texts = {process.communicate(timeout=HUNG_S)[0] for process in several}
-    assert texts == {tree.deathmatch("list", "servers").text}
-    assert [process.returncode for process in several] == [0] * 20
-    wait_for(lambda: not server_of(run).children(), "no fork is left")
-
-
-def test_without_a_server_the_command_runs_all_the_same(tree: Tree, tmp_path):
-    alone = tree.run("bin/deathmatch", "list", "datasets")
-    assert tree.run("bin/forked", "list", "datasets") == alone
-    tree.environment["DEATHMATCH_FORK_SERVER"] = str(tmp_path / "gone")
-    assert tree.run("bin/forked", "list", "datasets") == alone
+    without = Tree(tree.path, tree.enter, {"DEATHMATCH_FORK_SERVER": "gone"})
+    assert texts == {without.run("bin/forked", "list", "datasets").succeeded().text}
+    wait_for(lambda: not server_of(kept).children(), "no fork is left")
 
 
 def test_a_folder_of_a_long_name(tree: Tree, tmp_path):
@@ -81,24 +98,16 @@ def test_a_folder_of_a_long_name(tree: Tree, tmp_path):
     process.wait()
 
 
-def test_who_asked_is_killed(asked, run):
-    asking, processes = asked
-    asking.kill()
-    asking.wait(HUNG_S)
-    wait_for(lambda: ended(processes), "the command ended")
-    assert server_of(run).is_running()
-
-
-def test_the_server_is_killed(asked, run):
-    asking, processes = asked
+def test_the_server_is_killed(tree: Tree, run):
+    asking, processes = ask(tree, run)
     server_of(run).kill()
     assert asking.wait(HUNG_S) == 1
     assert "fork server ended; run again" in asking.stdout.read()
     wait_for(lambda: ended(processes), "the command ended")
 
 
-def test_the_run_is_killed(asked, run):
-    asking, processes = asked
+def test_the_run_is_killed(tree: Tree, run):
+    asking, processes = ask(tree, run)
     server = server_of(run)
     run.kill()
     wait_for(lambda: ended([server, *processes]), "the server and its fork ended")
@@ -108,7 +117,7 @@ def test_the_run_is_killed(asked, run):
 def test_the_run_is_killed_before_its_server_has_begun(tree: Tree, tmp_path):
     """Whoever is the server's parent then is not the run."""
     at_once = RUN.replace("time.sleep(3600)", "os.kill(os.getpid(), 9)")
-    for number in range(5):
+    for number in range(3):
         folder = tmp_path / str(number)
         folder.mkdir()
         process = tree.start("python", "-c", at_once, folder)
@@ -118,7 +127,7 @@ def test_the_run_is_killed_before_its_server_has_begun(tree: Tree, tmp_path):
 
 def test_an_interrupt_while_the_server_begins_is_not_the_server_s(tree: Tree, tmp_path):
     """A terminal sends it to every process of the run's group."""
-    for number in range(5):
+    for number in range(3):
         folder = tmp_path / str(number)
         folder.mkdir()
         process = tree.start("python", "-c", RUN, folder, start_new_session=True)
@@ -133,13 +142,17 @@ def test_an_interrupt_while_the_server_begins_is_not_the_server_s(tree: Tree, tm
         assert "Traceback" not in process.communicate(timeout=HUNG_S)[0]
 
 
-def test_an_interrupt_is_the_command_s(asked, run):
-    asking, processes = asked
-    command = next(process for process in processes if process.ppid() == server_of(run).pid)
+def test_an_interrupt_is_the_command_s_which_ends_with_who_asked(shared_tree: Tree, kept):
+    asking, processes = ask(shared_tree, kept)
+    command = next(process for process in processes if process.ppid() == server_of(kept).pid)
     command.send_signal(signal.SIGINT)
     assert asking.wait(HUNG_S) == 130
     wait_for(lambda: ended(processes), "the command ended")
-    assert server_of(run).is_running()
+    asking, processes = ask(shared_tree, kept)
+    asking.kill()
+    asking.wait(HUNG_S)
+    wait_for(lambda: ended(processes), "the command ended")
+    assert server_of(kept).is_running()
 
 
 NOTEBOOK = """\
@@ -176,12 +189,12 @@ def notebook(tree: Tree, name: str, cell: str) -> list[str]:
         ("os._exit(3)", "the process that runs the cells ended"),
     ],
 )
-def test_a_cell_that_fails(tree: Tree, run, cell, said):
-    failed = tree.run(*notebook(tree, "failing", cell))
+def test_a_cell_that_fails(shared_tree: Tree, kept, cell, said):
+    failed = shared_tree.run(*notebook(shared_tree, "failing", cell))
     assert failed.status == 1
     assert said in failed.text
     assert "Traceback" not in failed.text
-    wait_for(lambda: not server_of(run).children(), "no fork is left")
+    wait_for(lambda: not server_of(kept).children(), "no fork is left")
 
 
 @pytest.mark.parametrize("end", ["interrupt", "kill"])

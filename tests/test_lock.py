@@ -107,11 +107,6 @@ def test_what_measures_brings_no_jupyterlab_no_browser_and_no_test():
     assert foreign <= set(locked()) and not foreign & set(locked_of("run"))
 
 
-def test_another_release_is_found():
-    for name in of_nixpkgs().keys() & locked().keys():
-        assert name in differing(locked() | {name: "0.0.1"}, of_nixpkgs())
-
-
 def test_groups_hold_what_is_imported_and_nothing_else():
     files = {
         "run": [

@@ -54,73 +54,97 @@ def test_a_part_of_a_dataset_has_the_order_of_the_whole():
         assert part == [path for path in whole if path in part]
 
 
-def test_blocks_are_products_of_levels(tree: Tree):
-    tree.write(
-        "config/datasets/blocks.toml",
-        'title = "t"\ntrials = 2\nseed = 1\n'
-        "[experiments.backlog]\nrates_rps = [1]\nduration_s = 1\n"
-        '[[experiments.backlog.grids]]\nservers = ["null", "yucan", "tornado"]\n'
-        'backlog = [1, 5]\nschedulers = ["one", "all"]\nsomaxconn = [128]\n'
-        '[[experiments.backlog.grids]]\nservers = ["null"]\nbacklog = [5]\nsomaxconn = [128]\n',
-    )
-    script = (
-        "from deathmatch.plan import matrix\n"
-        "for trial in matrix.trials('blocks'): print(trial.path)"
-    )
-    done = tree.run("python", "-c", script).succeeded()
-    # Only tornado has a readiness mechanism, by default epoll; the second block adds
-    # nothing.
+BACKLOG = 'title = "t"\ntrials = {}\nseed = 1\n[experiments.backlog]\nrates_rps = [1, 2]\n'
+BACKLOG += "duration_s = 1\n"
+GRID = "[[experiments.backlog.grids]]\n"
+DATASETS_MADE = {
+    "blocks": BACKLOG.format(2)
+    + GRID + 'servers = ["null", "yucan", "tornado"]\nbacklog = [1, 5]\n'
+    'schedulers = ["one", "all"]\nsomaxconn = [128]\n'
+    + GRID + 'servers = ["null"]\nbacklog = [5]\nsomaxconn = [128]\n',
+    "own": BACKLOG.format(1)
+    + GRID + 'servers = ["null"]\nbacklog = "all"\ntrials = 2\nrates_rps = [7]\nduration_s = 3\n'
+    + GRID + 'servers = ["null", "yucan"]\nbacklog = [5]\n',
+    "slow": BACKLOG.format(1) + GRID,
+    "named": BACKLOG.format(1) + GRID + 'servers = ["yucan"]\n',
+}  # fmt: skip
+# Prints the trials of each of them, and of `smoke` without and with a new server.
+TRIALS_OF = """
+import json, sys
+from deathmatch.plan import matrix
+asked = [*((name, None) for name in sys.argv[1:]), ("own", ["tornado"]), ("smoke", None),
+         ("smoke", ["mine"])]
+print(json.dumps([
+    [(str(t.path), t.server.name, t.experiment.name, t.n, t.spec(),
+      matrix.find(t.path).spec_text() == t.spec_text()) for t in matrix.trials(*one)]
+    for one in asked
+]))
+"""
+
+
+def test_grids_and_servers_of_ones_own(tree: Tree):
+    for name, text in DATASETS_MADE.items():
+        tree.write(f"config/datasets/{name}.toml", text)
+    tree.server("mine", "ok", slow_build=True)
+    text = (tree.path / "servers/mine/server.toml").read_text().replace("True", "true")
+    tree.write("servers/mine/server.toml", text.replace('["backlog"]', '["c10k", "backlog"]'))
+    tree.replace("servers/yucan/server.toml", "title =", "slow_build = true\ntitle =")
+    done = tree.run("python", "-c", TRIALS_OF, *DATASETS_MADE).succeeded()
+    blocks, own, slow, named, added, smoke, mine = json.loads(done.text)
+    # Only tornado has a readiness mechanism, by default epoll; the second block adds nothing.
     variants = [
         f"{server}/backlog={backlog},schedulers={schedulers},somaxconn=128{readiness}"
         for server, readiness in (("null", ""), ("tornado", ",readiness=epoll"), ("yucan", ""))
         for backlog in (1, 5)
         for schedulers in ("all", "one")
     ]
-    assert sorted(done.text.split()) == [
+    assert sorted(path for path, *_ in blocks) == [
         f"data/blocks/backlog/{variant}/{n}" for variant in variants for n in (1, 2)
     ]
+    # A variant that both grids have is of the first; one that none has is of the experiment.
+    of_grids = {
+        (server, spec["factors"]["backlog"], n, *spec["rates_rps"], spec["duration_s"])
+        for _, server, _, n, spec, _ in own
+    }
+    assert {("null", 5, 1, 7, 3), ("null", 5, 2, 7, 3), ("null", 128, 2, 7, 3)} <= of_grids
+    assert {one for one in of_grids if one[0] == "yucan"} == {("yucan", 5, 1, 1, 2, 1)}
+    assert added[0][4]["rates_rps"] == [1, 2]
+    assert all(found for trials in (blocks, own, slow, named) for *_, found in trials)
+    # A slow build is measured only where a dataset or a command names it.
+    servers = {server for _, server, *_ in slow}
+    assert "yaws" in servers and "yucan" not in servers
+    assert {server for _, server, *_ in named} == {"yucan"}
+    # The dataset names others for c10k.
+    assert "mine" not in {server for _, server, *_ in smoke}
+    assert sorted(experiment for _, _, experiment, *_ in mine) == ["backlog", "c10k"]
 
 
-def test_a_grid_has_rates_times_and_trials_of_its_own(tree: Tree):
-    tree.write(
-        "config/datasets/own.toml",
-        'title = "t"\ntrials = 1\nseed = 1\n'
-        "[experiments.backlog]\nrates_rps = [1, 2]\nduration_s = 1\n"
-        '[[experiments.backlog.grids]]\nservers = ["null"]\nbacklog = "all"\n'
-        "trials = 2\nrates_rps = [7]\nduration_s = 3\n"
-        '[[experiments.backlog.grids]]\nservers = ["null", "yucan"]\nbacklog = [5]\n',
-    )
+def test_spec_follows_what_decides_a_measurement(tree: Tree):
     script = (
         "from deathmatch.plan import matrix\n"
-        "for trial in matrix.trials('own'):\n"
-        "    assert matrix.find(trial.path).spec_text() == trial.spec_text()\n"
-        "    spec = trial.spec()\n"
-        "    print(trial.server.name, spec['factors']['backlog'], trial.n, spec['rates_rps'],\n"
-        "          spec['duration_s'], sep='|')\n"
-        "print(matrix.trials('own', ['tornado'])[0].spec()['rates_rps'])"
+        "print(matrix.trials('smoke', ['null'], ['backlog'])[0].spec_text())"
     )
-    lines = set(tree.run("python", "-c", script).succeeded().text.splitlines())
-    # One that both have is of the first; one that none has is of the experiment.
-    assert {"null|5|1|(7,)|3", "null|5|2|(7,)|3", "null|128|2|(7,)|3"} <= lines
-    assert {line for line in lines if line.startswith("yucan")} == {"yucan|5|1|(1, 2)|1"}
-    assert "(1, 2)" in lines
+
+    def spec() -> dict:
+        return json.loads(tree.run("python", "-c", script).succeeded().text)
+
+    first = spec()
+    assert first["sysctl"] == {"net.core.somaxconn": 4096}
+    assert first["factors"] == {"backlog": 128, "schedulers": "one", "somaxconn": 4096}
+    (tree.path / "servers/null/null.c").touch()
+    tree.write("servers/null/__pycache__/x.pyc", "cached")
+    assert spec() == first
+    tree.replace("config/datasets/smoke.toml", "rates_rps = [500, 2000]", "rates_rps = [7]")
+    tree.replace("servers/null/null.c", "cheapest", "dearest")
+    changed = spec()
+    assert changed.pop("server_sha256") != first.pop("server_sha256")
+    assert changed == first | {"rates_rps": [7]}
 
 
 def test_numbers_of_a_spec_stay_as_they_are_written():
     """Otherwise what is measured already would count as of another specification."""
     text = matrix.trials("smoke", ["null"], ["static"])[0].spec_text()
     assert '"duration_s": 1,' in text and '"timeout_s": 5,' in text
-
-
-def test_each_experiment_says_what_it_measures():
-    first = {trial.experiment: trial for trial in matrix.trials("full")}
-    assert {experiment.name for experiment in first} == set(files.names("experiment"))
-    for experiment, trial in first.items():
-        spec = trial.spec()
-        loaded = spec["client"] is not None if "client" in spec else False
-        assert loaded == (experiment.client is not None) == ("rates_rps" in spec)
-        assert loaded == bool(spec["load"]) == bool(spec["conformance"])
-        assert loaded != ("measures" in spec) and loaded != ("messages" in spec)
 
 
 def test_a_load_generator_is_named_only_where_it_is_not_the_experiments_own():
@@ -138,25 +162,14 @@ def test_a_load_generator_is_named_only_where_it_is_not_the_experiments_own():
     assert files.experiment("c10k").load_generators == ()
 
 
-def test_placeholders_are_those_of_the_variant():
-    path = "data/full/storage/otp-store/configuration=ets,body_bytes=1000/1"
-    trial = matrix.find(path)
-    assert trial.variant.factors == {"configuration": "ets", "body_bytes": 1000}
-    own = trial.server.configurations["ets"].placeholders
-    assert own and trial.placeholders == trial.variant.factors | own | {"experiment": "storage"}
-
-
 @pytest.mark.parametrize(
     "path",
     [
-        "",
         "data",
         "data/smoke/backlog/null/default/1",
-        "data/smoke/backlog/null/backlog=128/1",
         "data/smoke/backlog/null/somaxconn=4096,schedulers=one,backlog=128/1",
         "data/smoke/backlog/null/backlog=129,schedulers=one,somaxconn=4096/1",
         "data/smoke/backlog/null/backlog=128,schedulers=one,somaxconn=4096/one",
-        "x/smoke/a/null/c/1",
     ],
 )
 def test_any_other_path_finds_none(path):
@@ -176,44 +189,6 @@ def test_a_server_that_is_named_is_measured_in_all_that_it_serves():
         there = {trial.experiment for trial in planned}
         assert {trial for trial in mine if trial.experiment in there} == set(planned)
     assert set(matrix.possible("smoke")) >= set(whole)
-
-
-def test_a_new_server_is_measured_in_all_that_it_serves(tree: Tree):
-    """The dataset names others for c10k; what it names a slow build for, it does not hinder."""
-    tree.server("mine", "ok", slow_build=True)
-    text = (tree.path / "servers/mine/server.toml").read_text().replace("True", "true")
-    tree.write("servers/mine/server.toml", text.replace('["backlog"]', '["c10k", "backlog"]'))
-    script = (
-        "from deathmatch.plan import matrix\n"
-        "for trial in matrix.trials('smoke', ['mine']): print(trial.experiment.name)\n"
-        "print([t for t in matrix.trials('smoke') if t.server.name == 'mine'])"
-    )
-    done = tree.run("python", "-c", script).succeeded()
-    assert sorted(done.text.split()) == ["[]", "backlog", "c10k"]
-
-
-def test_spec_follows_what_decides_a_measurement(tree: Tree):
-    script = (
-        "from deathmatch.plan import matrix\n"
-        "print(matrix.trials('smoke', ['null'], ['backlog'])[0].spec_text())"
-    )
-
-    def spec() -> dict:
-        return json.loads(tree.run("python", "-c", script).succeeded().text)
-
-    first = spec()
-    assert first["sysctl"] == {"net.core.somaxconn": 4096}
-    assert first["factors"] == {"backlog": 128, "schedulers": "one", "somaxconn": 4096}
-    assert spec() == first
-    (tree.path / "servers/null/null.c").touch()
-    (tree.path / "servers/null/__pycache__").mkdir()
-    tree.write("servers/null/__pycache__/x.pyc", "cached")
-    assert spec() == first
-    tree.replace("config/datasets/smoke.toml", "rates_rps = [500, 2000]", "rates_rps = [7]")
-    assert spec() == first | {"rates_rps": [7]}
-    tree.replace("servers/null/null.c", "cheapest", "dearest")
-    changed = spec()
-    assert changed.pop("server_sha256") != first["server_sha256"]
 
 
 def test_a_level_sets_the_load_and_another_the_time_that_a_rate_is_offered():
@@ -246,19 +221,3 @@ def test_a_factor_of_the_load_that_contradicts_is_told(old, new, said):
     with pytest.raises(UserError) as raised:
         validation_errors.validated(Experiment, tomllib.loads(text.replace(old, new)), "c10k.toml")
     assert said in str(raised.value)
-
-
-def test_a_slow_build_is_measured_only_where_a_dataset_names_it(tree: Tree):
-    tree.replace("servers/yucan/server.toml", "title =", "slow_build = true\ntitle =")
-    block = "rates_rps = [1]\nduration_s = 1\n[[experiments.backlog.grids]]\n"
-    tree.write(
-        "config/datasets/slow.toml",
-        f'title = "t"\ntrials = 1\nseed = 1\n[experiments.backlog]\n{block}',
-    )
-    script = (
-        "from deathmatch.plan import matrix\nprint([t.server.name for t in matrix.trials('slow')])"
-    )
-    servers = tree.run("python", "-c", script).succeeded().text
-    assert "'yaws'" in servers and "'yucan'" not in servers
-    tree.replace("config/datasets/slow.toml", "grids]]\n", 'grids]]\nservers = ["yucan"]\n')
-    assert "['yucan']" in tree.run("python", "-c", script).succeeded().text

@@ -12,7 +12,7 @@ from deathmatch.data import table_files, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix
 from deathmatch.run import cli_config, exit_summary, progress, run_trial
-from deathmatch.run.state import Run, clock
+from deathmatch.run.state import JOBS, Run, clock
 from deathmatch.run.study import Study
 
 TRIALS = matrix.trials("full")[:130]
@@ -44,7 +44,7 @@ def record(trial, root, **changed):
     return file
 
 
-@pytest.mark.parametrize("done", [0, 1, 130])
+@pytest.mark.parametrize("done", [1, 130])
 def test_what_is_left(done):
     expected = sum(map(progress.seconds, TRIALS[done:]))
     found = progress.standing(TRIALS, records(TRIALS[:done]))
@@ -80,42 +80,14 @@ def test_one_that_could_not_be_measured_is_done_and_failed_and_tells_no_time():
     assert progress.line(now).startswith("60 of 130 trials, 60 failed, about ")
 
 
-def test_all_measured_is_said_only_if_all_are():
-    done = records(TRIALS)
-    assert progress.line(progress.standing(TRIALS, done)) == "130 of 130 trials, all measured"
-    done |= records(TRIALS[:2], outcome="answers wrongly")
-    assert progress.line(progress.standing(TRIALS, done)) == "130 of 130 trials, 2 failed"
-
-
-def test_times_as_they_are_read():
-    assert [clock(s) for s in (0.9, 310, 3910)] == ["0:00", "5:10", "1:05:10"]
-    said = [progress.wait(s) for s in (0.1, 61, 3 * 3600)]
-    assert said == ["about 1 min left", "about 2 min left", "about 3 h 0 min left"]
-
-
 def test_those_of_another_specification_or_testbed_are_left(tmp_path):
-    now, before, elsewhere, never = [
-        trial for trial in TRIALS if trial.experiment.name == "backlog"
-    ][:4]
+    now, before, elsewhere, never = TRIALS[:4]
     record(now, tmp_path)
     record(before, tmp_path, spec=before.spec() | {"server_sha256": "0" * 64})
-    record(elsewhere, tmp_path, testbed="ec2-like")
-    found = progress.measured([now, before, elsewhere, never], "netns", tmp_path)
-    assert list(found) == [now]
-
-
-def test_a_trial_of_another_testbed_still_has_its_specification(tmp_path):
-    one, other = TRIALS[:2]
-    record(one, tmp_path)
-    record(other, tmp_path, testbed="lab")
-    assert list(progress.specified([one, other], tmp_path)) == [one, other]
-    assert list(progress.measured([one, other], "netns", tmp_path)) == [one]
-
-
-def of_tools(**harness: str) -> dict:
-    return {"tools": MEASURED["tools"] | {"harness": harness}} if "tools" in MEASURED else {
-        "tools": {"harness": harness, "server": {}}
-    }  # fmt: skip
+    record(elsewhere, tmp_path, testbed="lab")
+    four = [now, before, elsewhere, never]
+    assert list(progress.specified(four, tmp_path)) == [now, elsewhere]
+    assert list(progress.measured(four, "netns", tmp_path)) == [now]
 
 
 def test_a_trial_of_another_testbed_counts_against_mixed_toolchains_if_it_stays(
@@ -128,8 +100,9 @@ def test_a_trial_of_another_testbed_counts_against_mixed_toolchains_if_it_stays(
     own = next(trial for trial in part.trials)
     far = next(trial for trial in whole.trials if trial.server.name == "null")
     monkeypatch.chdir(tmp_path)
-    record(own, tmp_path, **of_tools(httperf="1"))
-    record(far, tmp_path, testbed="lab", **of_tools(httperf="2"))
+    tools = MEASURED["tools"]
+    record(own, tmp_path, tools=tools | {"harness": {"httperf": "1"}})
+    record(far, tmp_path, testbed="lab", tools=tools | {"harness": {"httperf": "2"}})
     with pytest.raises(UserError, match="two toolchains would be mixed: httperf is"):
         part.check_toolchain(here=False)
     whole.check_toolchain(here=False)
@@ -255,18 +228,17 @@ def test_a_checkout_that_changes_while_it_measures_is_reported_once(run, tmp_pat
     assert "a1-dirty, now a1." in said[5]
 
 
-def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run):
+def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run, tmp_path):
     run, now = run
-    noted = []
-    run.note = noted.append
     run.started(1, "build", ["build/servers/null/build.json"], [])
     run.started(2, "tidy", ["data/full/backlog/points.parquet"], [])
     now[0] += 61
     run.ended(1)
     run.broke(2)
-    (job,) = noted
-    assert (job.dataset, job.rule, job.output) == ("full", "build", "build/servers/null/build.json")
-    assert job.ended_s - job.began_s == pytest.approx(61)
+    (job,) = pl.read_csv(tmp_path / JOBS).to_dicts()
+    output = "build/servers/null/build.json"
+    assert (job["dataset"], job["rule"], job["output"]) == ("full", "build", output)
+    assert job["ended_s"] - job["began_s"] == pytest.approx(61)
 
 
 def test_what_is_left_has_the_builds_before_the_next_trial(run):
@@ -279,17 +251,6 @@ def test_what_is_left_has_the_builds_before_the_next_trial(run):
         run.ended(number)
         before_s.append(run.standing.wait_s - trials_s)
     assert before_s[0] > before_s[1] > 0 == pytest.approx(before_s[2])
-
-
-def test_after_the_trials_the_line_tells_the_steps_to_the_paper(run, tmp_path):
-    run, _ = run
-    for number, trial in enumerate(run.study.trials):
-        record(trial, tmp_path)
-        run.started(number, "trial", [f"{trial.path}/trial.json"], [])
-        run.ended(number)
-    run.steps = (30, 40)
-    run.started(100, "notebook", ["paper/full/notebooks/01-backlog.ipynb"], [])
-    assert run.ended(100) == "[0:00, step 31 of 40] notebook 01-backlog"
 
 
 def last_three(run, stopped=False):

@@ -73,14 +73,15 @@ def test_jobs_side_by_side_count_once():
     assert "builds                        25.0 s   34.2%" in shares.table(kinds)
 
 
-def test_times_of_jobs_and_set_up_are_read_as_written(tmp_path):
+def test_times_of_jobs_and_set_up_are_read_as_written(tmp_path, monkeypatch):
     assert shares.job_times(tmp_path) == [] and shares.set_up_s_of(tmp_path) == 0
     jobs = [
         JobTime("quick", "trial", "data/quick/x/y/schedulers=one,backlog=5/1/trial.json", 1, 2.5),
         JobTime("quick", "notebook", "a", 3, 4),
     ]
+    monkeypatch.chdir(tmp_path)
     for job in jobs:
-        state.add_job(job, tmp_path)
+        state.add_job(job)
     assert shares.job_times(tmp_path) == jobs
     (tmp_path / shares.SET_UP).write_text("40\tPython packages: run\n7\tload generators\n")
     assert shares.set_up_s_of(tmp_path) == 47

@@ -36,29 +36,13 @@ def another_system(tmp_path, text: str) -> list[str]:
     return [*PRIVATE, "sh", "-ec", script, "sh"]
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])
+@pytest.mark.parametrize("words", [[], ["--help"]])
 def test_help(words):
     done = shell(*words).succeeded()
     assert done.text.startswith("./shell [--nix | --debian] CMD...: run CMD")
     shown = re.findall(r"^  \./shell (\w+)", done.text, re.MULTILINE)
-    assert shown == [
-        "snakemake",
-        "snakemake",
-        "snakemake",
-        "deathmatch",
-        "jupyter",
-        "pytest",
-        "bash",
-    ]
+    assert dict.fromkeys(shown).keys() == {"snakemake", "deathmatch", "jupyter", "pytest", "bash"}
     assert "#" not in done.text and "set -eu" not in done.text
-
-
-def test_a_command_that_is_not_there():
-    done = shell("--debian", "snakmake").failed() if DEBIAN else pytest.skip("inside Nix")
-    assert done.status == 127
-    assert done.text == (
-        "shell: there is no command snakmake here; ./shell alone shows what there is\n"
-    )
 
 
 def test_unknown_option_and_no_command():
@@ -75,9 +59,7 @@ def test_unknown_option_and_no_command():
     "release",
     [
         'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="24.04"\nVERSION_CODENAME=noble\n',
-        "ID=fedora\nVERSION_ID=41\n",
         'ID=debian\nVERSION_ID="11"\nVERSION_CODENAME=bullseye\n',
-        "ID=debian\nVERSION_CODENAME=forky\n",
         "",
     ],
 )
@@ -105,7 +87,7 @@ def with_nix(folder: Path, release: str) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
-@pytest.mark.parametrize("release", ["(Nix) 2.18.0", "(Nix) 2.34.8pre1", "(Lix, like Nix) 2.91.1"])
+@pytest.mark.parametrize("release", ["(Nix) 2.18.0", "(Lix, like Nix) 2.91.1"])
 def test_nix_with_flakes_is_entered(tmp_path, release):
     """Which way ./shell goes, not what Nix does."""
     path = with_nix(tmp_path, release)
@@ -117,10 +99,9 @@ def test_nix_with_flakes_is_entered(tmp_path, release):
         assert done.text == f"develop {ROOT}#{output} --command {words}\n"
 
 
-@pytest.mark.parametrize("release", ["2.8.0", "2.17.1"])
-def test_a_nix_too_old_for_the_flake_is_not_entered(tmp_path, release):
-    path = with_nix(tmp_path, f"(Nix) {release}")
-    lacks = f"needs Nix 2.18 or later, and this is {release}\n"
+def test_a_nix_too_old_for_the_flake_is_not_entered(tmp_path):
+    path = with_nix(tmp_path, "(Nix) 2.8.0")
+    lacks = "needs Nix 2.18 or later, and this is 2.8.0\n"
     assert shell("--nix", "true", PATH=path).failed().text == f"shell: --nix {lacks}"
     elsewhere = another_system(tmp_path, "ID=fedora\n")
     said = shell("true", before=elsewhere, PATH=path).failed().text
@@ -129,17 +110,7 @@ def test_a_nix_too_old_for_the_flake_is_not_entered(tmp_path, release):
     )
 
 
-@on_debian
-def test_debians_own_way_is_taken_where_nix_is_too_old(tmp_path):
-    path = with_nix(tmp_path, "(Nix) 2.8.0")
-    done = shell("sh", "-c", "echo $DEATHMATCH_TOOLCHAIN", PATH=path).succeeded()
-    said = "set-up: Nix is not used: the flake needs Nix 2.18 or later, and this is 2.8.0\n"
-    assert done.text.startswith(said) and done.text.endswith("debian\n")
-
-
-@pytest.mark.parametrize(
-    "name", ["a b", "a\tb", "a'b", 'a"b', "a;b", "a$b", "a:b", "a[b", "a{b", "a\\b"]
-)
+@pytest.mark.parametrize("name", ["a b", "a'b", "a;b", "a[b", "a{b", "a\\b"])
 def test_a_folder_whose_name_a_shell_would_take_apart(tmp_path, name):
     """Commands of servers' folders hold the clone's path as it is."""
     (tmp_path / name).mkdir()
@@ -186,17 +157,23 @@ def test_a_user_without_name_home_and_locale():
     assert done.text.startswith("1 '\\xe9' user\n")
 
 
+def of_nobody(place: Path) -> Path:
+    """Return a copy of the project, to which another user gets, and whose folder is his."""
+    for path in (place, *place.parents):
+        if path.owner() == "root" and path != path.parent and not path.stat().st_mode & 0o005:
+            path.chmod(0o755)
+    folder = copy_tree(place / "tree")
+    os.chown(folder, 65534, 65534)
+    return folder
+
+
 @on_debian
 @pytest.mark.skipif(not AS_ROOT, reason="takes another user")
 def test_what_another_user_set_up(tmp_path):
     """A first run by sudo leaves files that are root's."""
-    folder = copy_tree(tmp_path / "tree")
+    folder = of_nobody(tmp_path)
     (folder / "build").mkdir()
-    for path in (tmp_path, *tmp_path.parents):
-        if path.owner() == "root" and path != path.parent and not path.stat().st_mode & 0o005:
-            path.chmod(0o755)
     nobody = ["setpriv", "--reuid=nobody", "--clear-groups", "--"]
-    os.chown(folder, 65534, 65534)
     done = shell("--debian", "true", before=nobody, folder=folder).failed()
     assert done.text.startswith(
         f"shell: {folder}/build belongs to root, and nobody cannot write it:\n  run as root, or"
@@ -218,12 +195,8 @@ def test_a_read_only_checkout(tmp_path):
 @pytest.mark.skipif(not AS_ROOT, reason="takes another user")
 def test_a_package_that_only_root_can_install(tmp_path):
     """Neither root nor sudo: it says what root has to type, and does not end without a word."""
-    folder = copy_tree(tmp_path / "tree")
-    for path in (tmp_path, *tmp_path.parents):
-        if path.owner() == "root" and path != path.parent and not path.stat().st_mode & 0o005:
-            path.chmod(0o755)
+    folder = of_nobody(tmp_path)
     (folder / "toolchains/debian/base.txt").write_text("no-such-package\n")
-    os.chown(folder, 65534, 65534)
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("basename", "cat", "dirname", "dpkg-query", "env", "flock", "id", "mkdir",
@@ -238,7 +211,7 @@ def test_a_package_that_only_root_can_install(tmp_path):
 
 
 @on_debian
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_what_the_caller_closed_is_no_file_of_a_command(closed):
     """A file that it opens would be written into by whatever is printed."""
     opened = "import os; [os.fstat(number) for number in range(3)]"
@@ -247,7 +220,14 @@ def test_what_the_caller_closed_is_no_file_of_a_command(closed):
 
 
 @on_debian
-def test_command_gets_its_words_its_status_and_the_tools():
+def test_command_gets_its_words_its_status_and_the_tools(tmp_path):
+    """Also where a Nix is too old."""
+    done = shell("snakmake", PATH=with_nix(tmp_path, "(Nix) 2.8.0")).failed()
+    assert done.status == 127
+    assert done.text == (
+        "set-up: Nix is not used: the flake needs Nix 2.18 or later, and this is 2.8.0\n"
+        "shell: there is no command snakmake here; ./shell alone shows what there is\n"
+    )
     script = 'echo "$1|$2|$DEATHMATCH_TOOLCHAIN"; which httperf snakemake; exit 7'
     done = shell("--debian", "sh", "-c", script, "sh", "a  b", "*", PATH="/usr/bin:/bin:/usr/sbin")
     assert done.status == 7

@@ -2,10 +2,7 @@
 
 import pytest
 
-from deathmatch.errors import UserError
 from deathmatch.measure.context import StepTimes
-from deathmatch.plan import validation_errors
-from deathmatch.plan.record import RecordedSteps
 
 
 def times_at(*microseconds: int) -> StepTimes:
@@ -28,10 +25,3 @@ def test_a_step_that_fails_ends_and_is_counted():
     with pytest.raises(OSError), times.of("stop"):
         raise OSError
     assert times.record() == {"other": 3, "stop": 3}
-
-
-@pytest.mark.parametrize("steps_us", [{"lunch": 1}, {"stop": -1}, {"stop": 0.5}])
-def test_a_record_has_whole_microseconds_of_known_steps(steps_us):
-    validation_errors.validated(RecordedSteps, {"stop": 1}, "here")
-    with pytest.raises(UserError, match="here"):
-        validation_errors.validated(RecordedSteps, steps_us, "here")

@@ -39,13 +39,6 @@ def test_lint_is_content_on_a_clone_in_which_nothing_was_built(tmp_path):
     assert titles == set(SWITCHED_OFF), done.stderr
 
 
-def test_every_rule_says_what_it_does():
-    for file in (ROOT / "workflow").glob("*.smk"):
-        text = file.read_text()
-        for rule in text.split("\nrule ")[1:]:
-            assert "message:" in rule.split("shell:")[0], f"{file}: {rule.splitlines()[0]}"
-
-
 def test_every_import_is_seen():
     for path in (ROOT / "deathmatch").rglob("*.py"):
         source = path.read_text()
@@ -72,19 +65,6 @@ def test_a_chart_makes_its_own_notebook_due():
         assert COPY not in used and not [file for file in used if "/run/" in file], name
 
 
-# A Snakemake without what is set or read inside it.
-LATER = SimpleNamespace(dag=SimpleNamespace(), scheduler=SimpleNamespace(), dag_settings=None)
-
-
-def test_a_snakemake_without_its_internals_goes_on():
-    assert snakemake_internals.targets(LATER) == set()
-    snakemake_internals.make_due(LATER, ["data/a"])
-    snakemake_internals.start_without_delay(LATER)
-    snakemake_internals.builds_first(LATER)
-    snakemake_internals.go_through_no_hidden_job(LATER)
-    assert not vars(LATER.dag) and not vars(LATER.scheduler)
-
-
 @pytest.mark.parametrize("kind, ends", [(Quietness.RULES, True), (Quietness.REASON, False)])
 def test_a_dry_run_goes_through_its_jobs_only_where_they_are_shown(monkeypatch, kind, ends):
     usual = job_scheduler.JobScheduler.schedule
@@ -101,9 +81,3 @@ def test_reading_the_snakefile_loads_no_module_that_only_measuring_needs():
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert not {"polars", "numpy", "h11", "rich", "papermill"} & {*done.stdout.split()}
-
-
-@pytest.mark.parametrize("word", ["sys.argv", "_snakemake_tmp_dir", "runtime_cache", "forcefiles"])
-def test_the_snakefile_reads_no_command_line_and_no_internals(word):
-    for file in (ROOT / "Snakefile", *(ROOT / "workflow").rglob("*.smk")):
-        assert word not in file.read_text(), file

@@ -12,7 +12,7 @@ rule tidy:
         "build/logs/tidy/{dataset}/{experiment}.log",
     wildcard_constraints:
         dataset=INVOCATION.measured_dataset,
-        experiment="|".join(INVOCATION.unsearched) or "-",
+        experiment=INVOCATION.experiments(searched=False),
     message:
         "Make tables of the trials of {wildcards.experiment}"
     shell:
@@ -31,4 +31,4 @@ use rule tidy as tidy_searched with:
         probes="data/{dataset}/{experiment}/probes.parquet",
     wildcard_constraints:
         dataset=INVOCATION.measured_dataset,
-        experiment="|".join(INVOCATION.searched) or "-",
+        experiment=INVOCATION.experiments(searched=True),

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from deathmatch.builds import nix
@@ -90,18 +90,11 @@ def version(name: str) -> str:
     return next(iter(done.stdout.splitlines()), "")
 
 
-def check(experiments: Iterable[str], planned: bool = False) -> None:
-    """Raise UserError if a load generator of the experiments is missing or cannot run.
+def check_programs(wanted: Mapping[str, str], planned: bool = False) -> None:
+    """Raise UserError if a load generator is missing or cannot run; `wanted` says what needs it.
 
     With `planned`, a program that a server's build is still to make is not missed.
     """
-    check_programs(
-        {name: f"experiment {spec!r}" for spec in experiments for name in needed(spec)}, planned
-    )
-
-
-def check_programs(wanted: Mapping[str, str], planned: bool = False) -> None:
-    """Raise UserError if a load generator is missing or cannot run; `wanted` says what needs it."""
     for name, where in sorted(wanted.items()):
         program = find(name)
         if program is None:

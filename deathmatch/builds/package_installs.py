@@ -1,8 +1,4 @@
-"""Commands that install what a server takes from registries, by hash-locked lists in its folder.
-
-`[packages]` of server.toml names the lists; this is the order in which they are installed into the
-server's build folder, before its own `build` command runs there.
-"""
+"""Commands that install what a server takes from registries, by the lists of its `[packages]`."""
 
 import hashlib
 import shlex
@@ -63,7 +59,9 @@ def venv_commands(lock: Path, venv: Path) -> list[str]:
 
     An environment that was made whole, from the same list, by the same Python, stays.
     """
-    made_of = f"{hashlib.sha256(lock.read_bytes()).hexdigest()} {_python()}"
+    script = "import sys; print(sys.implementation.cache_tag, *sys.version_info[:3])"
+    python = subprocess.run([PYTHON, "-c", script], capture_output=True, text=True).stdout.strip()
+    made_of = f"{hashlib.sha256(lock.read_bytes()).hexdigest()} {python}"
     stamp = venv / "made-of"
     folder = shlex.quote(str(venv))
     node = _NODE.format(folder=folder)
@@ -77,8 +75,3 @@ def venv_commands(lock: Path, venv: Path) -> list[str]:
         node,
         f"echo {shlex.quote(made_of)} >{shlex.quote(str(stamp))}",
     ]
-
-
-def _python() -> str:
-    script = "import sys; print(sys.implementation.cache_tag, *sys.version_info[:3])"
-    return subprocess.run([PYTHON, "-c", script], capture_output=True, text=True).stdout.strip()

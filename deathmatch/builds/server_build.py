@@ -1,7 +1,4 @@
-"""Building one server, as its `server.toml` says.
-
-`./shell deathmatch build NAME` builds it.
-"""
+"""Building one server, as its `server.toml` says: `./shell deathmatch build NAME`."""
 
 import argparse
 import json
@@ -38,7 +35,9 @@ def write_build(server: Server) -> dict:
     out, began_ns = build_dir(server.name), time.monotonic_ns()
     # The sources may change while it builds.
     made_of = {"server_sha256": fingerprint(server), "sources": digests(server)}
-    keep = _of_this_toolchain(out)
+    stamp = out / TOOLCHAIN
+    # The programs of another toolchain come first.
+    keep = stamp.is_file() and stamp.read_text() == toolchain.name()
     with staging.folder(out, keep) as new:
         for file in (RECORD, GOOD, LOG):
             (new / file).unlink(missing_ok=True)
@@ -56,12 +55,6 @@ def write_build(server: Server) -> dict:
         result["tools"] = tools(server)
         write(out / RECORD, _good(server) or result)
     return result
-
-
-def _of_this_toolchain(out: Path) -> bool:
-    """Return whether a build is there that this toolchain made: another's programs come first."""
-    stamp = out / TOOLCHAIN
-    return stamp.is_file() and stamp.read_text() == toolchain.name()
 
 
 def _attempt(server: Server, new: Path) -> dict:

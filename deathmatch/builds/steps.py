@@ -40,7 +40,8 @@ def _build(server: Server) -> dict:
         return failed(tail(out / LOG))
     before = source_files(server)
     with (out / LOG).open("a") as log:
-        for command in _commands(server):
+        own = [fill(server.build, server, {})] if server.build else []
+        for command in package_installs.commands(server, out, nix.chosen()) + own:
             log.write(f"$ {command}\n")
             log.flush()
             status = _run(server, ["sh", "-ec", command], BUILD_S, log, log)
@@ -138,13 +139,6 @@ def _foreign_tools(server: Server) -> str:
         for tool, where in programs.items()
         if not where or not any(Path(where).resolve().is_relative_to(place) for place in own)
     )
-
-
-def _commands(server: Server) -> list[str]:
-    commands = package_installs.commands(server, build_dir(server.name), nix.chosen())
-    if server.build:
-        commands.append(fill(server.build, server, {}))
-    return commands
 
 
 def inside(server: Server) -> None:

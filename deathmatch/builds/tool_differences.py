@@ -1,8 +1,4 @@
-"""Whether trials were, and would be, measured with the same tools.
-
-Each experiment of a dataset is measured with one toolchain, so that experiments may be measured on
-different days. Every `trial.json` records its own (`toolchain`), and `check` refuses to mix two.
-"""
+"""Whether the trials of an experiment were, and would be, measured with the same tools."""
 
 from collections.abc import Iterable, Iterator
 

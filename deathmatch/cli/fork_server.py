@@ -1,8 +1,6 @@
-"""A process that has imported the project and forks for each command of a run.
+"""A process that has imported the project and forks for each command of a run: see run/README.md.
 
-`python -m deathmatch` starts Python and imports for a second or more. During a run, `bin/forked`
-asks this process (`run.forks`) for the commands of Snakemake's rules instead. It ends with the run,
-and a fork ends with it or with who asked for it, however those end.
+It ends with the run, and a fork ends with it or with who asked for it, however those end.
 """
 
 import contextlib

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 
+from deathmatch.cli.arguments import ARGUMENTS
 from deathmatch.cli.commands import COMMANDS, GROUPS, STEPS, Command
 from deathmatch.errors import UserError, run_main, suggestions
 from deathmatch.plan.paths import ROOT
@@ -97,15 +98,19 @@ def _section(title: str, lines: dict[str, str]) -> str:
 
 def parser(name: str, command: Command) -> argparse.ArgumentParser:
     """Return the parser of one command, with its arguments, its description and its example."""
-    paragraphs = [f"{command.about[0].upper()}{command.about[1:]}.", *command.detail.splitlines()]
+    paragraphs = [f"{command.about[0].upper()}{command.about[1:]}.", command.detail]
     made = _Parser(
         prog=f"{PROGRAM} {name}",
-        description="\n".join(_wrapped(paragraph) for paragraph in paragraphs),
+        description="\n".join(
+            textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
+            for paragraph in paragraphs
+        ),
         epilog=f"example:\n  {example(name, command)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    command.arguments(made)
+    for argument, options in ARGUMENTS[name]:
+        made.add_argument(argument, **options)
     return made
 
 
@@ -120,10 +125,3 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:
         name = self.prog.removeprefix(f"{PROGRAM} ")
         raise UserError(message, name, f"{self.prog} --help shows an example")
-
-
-def _wrapped(line: str) -> str:
-    indent = " " * (len(line) - len(line.lstrip()))
-    if indent:
-        return line
-    return textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False)

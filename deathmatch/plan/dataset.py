@@ -14,8 +14,6 @@ TABLES = ("trials", "points", "times", "samples", "seconds")
 PROBES = "probes"
 EVERY_TABLE = (*TABLES, PROBES)
 
-# What a grid may say in place of its experiment's part of a dataset.
-GRID_KEYS = ("trials", "rates_rps", "duration_s")
 # What a dataset may say of an experiment's trials beyond what it must (`Experiment.steps`).
 OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
 
@@ -51,32 +49,23 @@ class Grid(Spec):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Levels]
 
-    servers: Many[str] | None = Field(
-        None, min_length=1,
-        description="Only these servers; default: all that serve the experiment, except those "
-        "with a build of minutes.",
-    )  # fmt: skip
-    omit: Many[str] = Field(
-        (), min_length=1, description="Every server but these, so that a new one is in."
-    )
-    trials: Trials = Field(
-        None,
-        description="Fresh starts of each variant, where they differ from the experiment's.",
-    )
-    rates_rps: Rates = Field(
-        None,
-        description="Rates of its own in place of the experiment's, for servers that reach their "
-        "limit sooner or later than the others.",
-    )
-    duration_s: Duration = Field(
-        None, description="How long each rate is offered, where it differs from the experiment's."
-    )
+    servers: Many[str] | None = Field(None, min_length=1)
+    """Only these servers; default: all that serve the experiment, except those with a build of
+    minutes."""
+    omit: Many[str] = Field((), min_length=1)
+    """Every server but these, so that a new one is in."""
+    trials: Trials = None
+    """Fresh starts of each variant, where they differ from the experiment's."""
+    rates_rps: Rates = None
+    """Rates of its own in place of the experiment's, for servers that reach their limit sooner or
+    later than the others."""
+    duration_s: Duration = None
+    """How long each rate is offered, where it differs from the experiment's."""
 
     @property
     def own(self) -> dict[str, Any]:
         """What it says in place of the experiment's part of the dataset."""
-        said = {key: getattr(self, key) for key in GRID_KEYS}
-        return {key: value for key, value in said.items() if value is not None}
+        return self.model_dump(include={"trials", "rates_rps", "duration_s"}, exclude_none=True)
 
     @property
     def levels(self) -> dict[str, tuple[FactorLevel, ...] | Literal["all"]]:
@@ -87,101 +76,69 @@ class Grid(Spec):
 class Search(Spec):
     """A search for each server's capacity, which a trial runs after its sweep."""
 
-    servers: Many[str] | None = Field(
-        None, min_length=1, description="Only of these servers; default: all."
-    )
-    probe_s: Annotated[float, Field(ge=0.5, le=60), AS_WRITTEN] = Field(
-        2, description="How long a rate is offered in each of the trials that decide; half as "
-        "long where they are only looked for.",
-    )  # fmt: skip
-    probes: int = Field(
-        24, ge=12, le=200,
-        description="How many up-and-down trials decide; their spread gives the interval.",
-    )  # fmt: skip
-    margin: Annotated[float, Field(ge=1.02, le=1.5), AS_WRITTEN] = Field(
-        1.08,
-        description="How far below a rate in time and above one that is over, as a ratio, the two "
-        "rates are that are offered again before and after: wider, and other load that takes less "
-        "goes unseen; narrower, and what the machine itself wanders by is taken for it.",
-    )
-    most_rps: int = Field(
-        100_000, ge=1000, le=1_000_000,
-        description="The highest rate that is offered, in requests per second. A search that gets "
-        "there is refused: only a client's own limit says that a server may do more.",
-    )  # fmt: skip
-    most_s: Annotated[float, Field(ge=10, le=3600), AS_WRITTEN] | None = Field(
-        None, description="After how many seconds a search is refused; default: never."
-    )
-    cost_shares: Many[Annotated[float, Field(gt=0, le=1), AS_WRITTEN]] = Field(
-        (0.1, 0.5, 0.9),
-        description="Which shares of a capacity that was found are offered at the end, for what a "
-        "reply costs the server there.",
-    )
-    cost_s: Annotated[float, Field(ge=0.5, le=60), AS_WRITTEN] | None = Field(
-        None, description="How long each of them is offered; default: `probe_s`."
-    )
-    overload_shares: Many[Annotated[float, Field(gt=1, le=10), AS_WRITTEN]] = Field(
-        (),
-        description="Which multiples of a capacity that was found are offered last, as an "
-        "overload, from a fresh start with the variant's own listen backlog and the experiment's "
-        "time-out. Where they are set, every variant is searched, and only by the load generator "
-        "roundtrip: it holds the connections of an overload by several processes; default: none.",
-    )
-    overload_s: Annotated[float, Field(gt=0, le=600), AS_WRITTEN] | None = Field(
-        None,
-        description="How long each of them is offered, at least twice the experiment's time-out: "
-        "in less time an overload looks answered; default: twice the time-out.",
-    )
+    servers: Many[str] | None = Field(None, min_length=1)
+    """Only of these servers; default: all."""
+    probe_s: Annotated[float, Field(ge=0.5, le=60), AS_WRITTEN] = 2
+    """How long a rate is offered in each of the trials that decide; half as long where they are
+    only looked for."""
+    probes: int = Field(24, ge=12, le=200)
+    """How many up-and-down trials decide; their spread gives the interval."""
+    margin: Annotated[float, Field(ge=1.02, le=1.5), AS_WRITTEN] = 1.08
+    """How far below a rate in time and above one that is over, as a ratio, the two rates are that
+    are offered again before and after: wider, and other load that takes less goes unseen; narrower,
+    and what the machine itself wanders by is taken for it."""
+    most_rps: int = Field(100_000, ge=1000, le=1_000_000)
+    """The highest rate that is offered, in requests per second. A search that gets there is
+    refused: only a client's own limit says that a server may do more."""
+    most_s: Annotated[float, Field(ge=10, le=3600), AS_WRITTEN] | None = None
+    """After how many seconds a search is refused; default: never."""
+    cost_shares: Many[Annotated[float, Field(gt=0, le=1), AS_WRITTEN]] = (0.1, 0.5, 0.9)
+    """Which shares of a capacity that was found are offered at the end, for what a reply costs the
+    server there."""
+    cost_s: Annotated[float, Field(ge=0.5, le=60), AS_WRITTEN] | None = None
+    """How long each of them is offered; default: `probe_s`."""
+    overload_shares: Many[Annotated[float, Field(gt=1, le=10), AS_WRITTEN]] = ()
+    """Which multiples of a capacity that was found are offered last, as an overload, from a fresh
+    start with the variant's own listen backlog and the experiment's time-out. Where they are set,
+    every variant is searched, and only by the load generator roundtrip: it holds the connections of
+    an overload by several processes; default: none."""
+    overload_s: Annotated[float, Field(gt=0, le=600), AS_WRITTEN] | None = None
+    """How long each of them is offered, at least twice the experiment's time-out: in less time an
+    overload looks answered; default: twice the time-out."""
 
 
 class ExperimentPlan(Spec):
     """An experiment's part of a dataset: its variants, and what each trial goes through."""
 
-    rates_rps: Rates = Field(
-        None,
-        description="Offered rates in requests per second, in the order they are offered; 0 is a "
-        "closed loop, for the client roundtrip.",
-    )
-    messages: Many[Annotated[int, Field(ge=1, le=10_000_000)]] | None = Field(
-        None, min_length=1,
-        description="Messages held in all, step by step, for an experiment that measures storage.",
-    )  # fmt: skip
-    trials: Trials = Field(
-        None, description="Fresh starts of each variant, where they differ from the dataset's."
-    )
-    duration_s: Duration = Field(None, description="How long each rate is offered.")
-    warm_up_rate_rps: int | None = Field(
-        None, ge=1,
-        description="Offered before the first rate, in requests per second; default: 500.",
-    )  # fmt: skip
-    warm_up_s: Annotated[float, Field(gt=0, le=3600), AS_WRITTEN] | None = Field(
-        None, description="How long; default: 1."
-    )
-    cool_down_s: Annotated[float, Field(ge=0, le=3600), AS_WRITTEN] | None = Field(
-        None, description="How long the machine rests after a trial; default: 0."
-    )
-    keep_events: bool | None = Field(
-        None,
-        description="Keep the client's record of each message; without, histograms of each second, "
-        "of times to four digits; for wsload.",
-    )
-    step_s: Annotated[float, Field(ge=0, le=1), AS_WRITTEN] | None = Field(
-        None,
-        description="The pace of wsload, in place of the experiment's: what is due in such a step "
-        "is sent together, and what came is read; 0: each message when it is due.",
-    )
-    search: Search | None = Field(
-        None,
-        description="Search for each server's capacity after the sweep of every trial, from a "
-        "fresh start with the deepest listen backlog that experiment and server know; `{}` for "
-        "the usual search, some 80 seconds of load. Only for variants with the default backlog and "
-        "kernel settings, since the others would search for the same; default: do not.",
-    )  # fmt: skip
-    grids: Many[Grid] = Field(
-        min_length=1,
-        description="The variants are the union of the grids, each the product of its factors' "
-        "levels; one that several grids have is of the first.",
-    )
+    rates_rps: Rates = None
+    """Offered rates in requests per second, in the order they are offered; 0 is a closed loop, for
+    the client roundtrip."""
+    messages: Many[Annotated[int, Field(ge=1, le=10_000_000)]] | None = Field(None, min_length=1)
+    """Messages held in all, step by step, for an experiment that measures storage."""
+    trials: Trials = None
+    """Fresh starts of each variant, where they differ from the dataset's."""
+    duration_s: Duration = None
+    """How long each rate is offered."""
+    warm_up_rate_rps: int | None = Field(None, ge=1)
+    """Offered before the first rate, in requests per second; default: 500."""
+    warm_up_s: Annotated[float, Field(gt=0, le=3600), AS_WRITTEN] | None = None
+    """How long; default: 1."""
+    cool_down_s: Annotated[float, Field(ge=0, le=3600), AS_WRITTEN] | None = None
+    """How long the machine rests after a trial; default: 0."""
+    keep_events: bool | None = None
+    """Keep the client's record of each message; without, histograms of each second, of times to
+    four digits; for wsload."""
+    step_s: Annotated[float, Field(ge=0, le=1), AS_WRITTEN] | None = None
+    """The pace of wsload, in place of the experiment's: what is due in such a step is sent
+    together, and what came is read; 0: each message when it is due."""
+    search: Search | None = None
+    """Search for each server's capacity after the sweep of every trial, from a fresh start with the
+    deepest listen backlog that experiment and server know; `{}` for the usual search, some 80
+    seconds of load. Only for variants with the default backlog and kernel settings, since the
+    others would search for the same; default: do not."""
+    grids: Many[Grid] = Field(min_length=1)
+    """The variants are the union of the grids, each the product of its factors' levels; one that
+    several grids have is of the first."""
 
     @cached_property
     def as_written(self) -> dict[str, Any]:
@@ -199,15 +156,13 @@ class ExperimentPlan(Spec):
 class Sitting(Spec):
     """What one machine measures without a break: an experiment, or whole rounds of one."""
 
-    name: str = Field(
-        pattern=r"^[A-Za-z0-9][\w-]*$", description="Its name, as `sitting=` of snakemake takes it."
-    )
-    experiment: str = Field(description="An experiment of the dataset.")
-    rounds: Annotated[Many[int], Field(min_length=1), *DISTINCT] | None = Field(
-        None,
-        description="The first and the last round, or a list of one or of more than two; default: "
-        "all. A round is a trial of each variant: those with the same number.",
-    )
+    name: str = Field(pattern=r"^[A-Za-z0-9][\w-]*$")
+    """Its name, as `sitting=` of snakemake takes it."""
+    experiment: str
+    """An experiment of the dataset."""
+    rounds: Annotated[Many[int], Field(min_length=1), *DISTINCT] | None = None
+    """The first and the last round, or a list of one or of more than two; default: all. A round is
+    a trial of each variant: those with the same number."""
 
     def among(self, rounds: int) -> tuple[int, ...]:
         """Return the numbers of its rounds, of an experiment that has so many."""
@@ -218,72 +173,52 @@ class Sitting(Spec):
 class Refusal(Spec):
     """The most that a sitting may have of what distorts it; with more, it is refused."""
 
-    other_load: Share = Field(None, description="The share of its points that other load limits.")
-    stolen: Share = Field(
-        None,
-        description="The share of the machine's CPU time that the hypervisor took while rates "
-        "were offered.",
-    )
-    null_drift: Share = Field(
-        None,
-        description="By which share the CPU time for each reply differs between the first and the "
-        "last third of the rounds, as the median over all servers and loads, the null server's "
-        "among them; in a sitting of one round, from the sittings of the experiment before it on "
-        "the same kind of CPU.",
-    )
+    other_load: Share = None
+    """The share of its points that other load limits."""
+    stolen: Share = None
+    """The share of the machine's CPU time that the hypervisor took while rates were offered."""
+    null_drift: Share = None
+    """By which share the CPU time for each reply differs between the first and the last third of
+    the rounds, as the median over all servers and loads, the null server's among them; in a sitting
+    of one round, from the sittings of the experiment before it on the same kind of CPU."""
 
 
 class Dataset(NamedSpec):
     """A named set of trials: how much of each experiment to measure."""
 
-    title: str = Field(description="What the dataset is for.")
-    trials: int = Field(ge=1, le=1000, description="Fresh starts of each variant.")
-    remark: str | None = Field(
-        None,
-        description="What a reader must know of how it was measured, in sentences; the paper's "
-        "method says it.",
-    )
-    frozen: bool = Field(
-        False,
-        description="Measured before and kept in git: its tables are read, never made again.",
-    )
-    frozen_rules: bool = Field(
-        False,
-        description="Claims, findings, margins and this file are those of "
-        "data/published/frozen.toml, which is older than the first trial: with others there is no "
-        "ledger.",
-    )
-    also: Many[str] = Field(
-        (), min_length=1,
-        description="Datasets with experiments that this one lacks, or with the searches of such "
-        "an experiment, whose chapters its paper and explorer show once they are measured; the "
-        "claims are decided without them.",
-    )  # fmt: skip
-    decided_by: Many[str] = Field(
-        (), min_length=1,
-        description="Measured datasets that decide claims of this one, in the paper and the "
-        "explorer: data/published/decided.toml says which decides what.",
-    )  # fmt: skip
-    waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(
-        default_factory=dict,
-        description="Rules of `check --strict` that its measurements break, each with the reason "
-        "why they are shown all the same; the report prints both.",
-    )
-    seed: int = Field(description="Seeds the order of trials.")
-    experiments: dict[str, ExperimentPlan] = Field(
-        description="Each experiment's part of the dataset."
-    )
-    sittings: Many[Sitting] = Field(
-        (), min_length=1,
-        description="The parts in which it is measured, each on one machine, in their order; each "
-        "round of each experiment is in one of them. Its claims are decided once all are measured.",
-    )  # fmt: skip
-    refuse: Refusal | None = Field(None, description="For what a sitting is refused and repeated.")
-    stop_after_h: Annotated[float, Field(gt=0), AS_WRITTEN] | None = Field(
-        None,
-        description="After how many measured hours, refused sittings included, what there is "
-        "counts as complete; default: never.",
-    )
+    title: str
+    """What the dataset is for."""
+    trials: int = Field(ge=1, le=1000)
+    """Fresh starts of each variant."""
+    remark: str | None = None
+    """What a reader must know of how it was measured, in sentences; the paper's method says it."""
+    frozen: bool = False
+    """Measured before and kept in git: its tables are read, never made again."""
+    frozen_rules: bool = False
+    """Claims, findings, margins and this file are those of data/published/frozen.toml, which is
+    older than the first trial: with others there is no ledger."""
+    also: Many[str] = Field((), min_length=1)
+    """Datasets with experiments that this one lacks, or with the searches of such an experiment,
+    whose chapters its paper and explorer show once they are measured; the claims are decided
+    without them."""
+    decided_by: Many[str] = Field((), min_length=1)
+    """Measured datasets that decide claims of this one, in the paper and the explorer:
+    data/published/decided.toml says which decides what."""
+    waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(default_factory=dict)
+    """Rules of `check --strict` that its measurements break, each with the reason why they are
+    shown all the same; the report prints both."""
+    seed: int
+    """Seeds the order of trials."""
+    experiments: dict[str, ExperimentPlan]
+    """Each experiment's part of the dataset."""
+    sittings: Many[Sitting] = Field((), min_length=1)
+    """The parts in which it is measured, each on one machine, in their order; each round of each
+    experiment is in one of them. Its claims are decided once all are measured."""
+    refuse: Refusal | None = None
+    """For what a sitting is refused and repeated."""
+    stop_after_h: Annotated[float, Field(gt=0), AS_WRITTEN] | None = None
+    """After how many measured hours, refused sittings included, what there is counts as complete;
+    default: never."""
 
     @model_validator(mode="after")
     def _each_round_in_one_sitting(self) -> Self:

@@ -67,29 +67,24 @@ Load = create_model(
 class Factor(Spec):
     """What is varied."""
 
-    title: str = Field(description="What the factor is, with its unit.")
-    levels: Many[FactorLevel] = Field(min_length=1, description="Every level the experiment knows.")
-    default: FactorLevel = Field(description="The level where a dataset names none.")
-    client: Literal[True] | None = Field(
-        None, description="The factor is the client's, so every server has it."
-    )
-    load: str | None = Field(
-        None, description="The factor is this key of `load`, so every server has it."
-    )
-    durations_s: dict[str, int] | None = Field(
-        None,
-        description="Levels at which a rate is offered for a time of their own, in seconds; at the "
-        "others it is the dataset's. Every server has the factor.",
-    )
-    sysctl: Setting | None = Field(
-        None,
-        description="The factor is this sysctl of the server's namespace, so every server has it.",
-    )
-    testbeds: dict[str, str] | None = Field(
-        None,
-        description="Levels that run on a testbed of their own, a file in config/testbeds/; the "
-        "others run on the one chosen. Every server has the factor.",
-    )
+    title: str
+    """What the factor is, with its unit."""
+    levels: Many[FactorLevel] = Field(min_length=1)
+    """Every level the experiment knows."""
+    default: FactorLevel
+    """The level where a dataset names none."""
+    client: Literal[True] | None = None
+    """The factor is the client's, so every server has it."""
+    load: str | None = None
+    """The factor is this key of `load`, so every server has it."""
+    durations_s: dict[str, int] | None = None
+    """Levels at which a rate is offered for a time of their own, in seconds; at the others it is
+    the dataset's. Every server has the factor."""
+    sysctl: Setting | None = None
+    """The factor is this sysctl of the server's namespace, so every server has it."""
+    testbeds: dict[str, str] | None = None
+    """Levels that run on a testbed of their own, a file in config/testbeds/; the others run on the
+    one chosen. Every server has the factor."""
 
     @cached_property
     def of_harness(self) -> bool:
@@ -101,86 +96,67 @@ class Factor(Spec):
 class Churn(Spec):
     """Connections that come and go before the first rate, until they open at a steady pace."""
 
-    connections: int = Field(ge=1, le=10_000, description="Connections opened in a round.")
-    opening: int = Field(
-        ge=1, description="Connections in the making at once, whatever the load that is measured."
-    )
-    interval_s: float = Field(
-        gt=0, description="Time between two messages of a connection, in seconds."
-    )
-    messages: int = Field(
-        ge=1, description="Messages of a connection, after whose echoes it is closed."
-    )
-    round_s: float = Field(gt=0, le=60, description="How long a round lasts at most, in seconds.")
-    rounds: int = Field(ge=1, le=1000, description="How many rounds there are at most.")
-    most_s: float = Field(
-        gt=0, le=3600, description="No round begins after this time from the first, in seconds."
-    )
+    connections: int = Field(ge=1, le=10_000)
+    """Connections opened in a round."""
+    opening: int = Field(ge=1)
+    """Connections in the making at once, whatever the load that is measured."""
+    interval_s: float = Field(gt=0)
+    """Time between two messages of a connection, in seconds."""
+    messages: int = Field(ge=1)
+    """Messages of a connection, after whose echoes it is closed."""
+    round_s: float = Field(gt=0, le=60)
+    """How long a round lasts at most, in seconds."""
+    rounds: int = Field(ge=1, le=1000)
+    """How many rounds there are at most."""
+    most_s: float = Field(gt=0, le=3600)
+    """No round begins after this time from the first, in seconds."""
 
 
 class Frame(Spec):
     """A WebSocket frame to send."""
 
-    opcode: Literal["text", "binary", "cont", "ping", "close"] = Field(
-        description="What kind of frame; cont continues a message."
-    )
-    payload: str | None = Field(
-        None,
-        description="Its payload, as UTF-8; {a*4000} stands for 4000 times a, {i} for its number.",
-    )
-    code: int | None = Field(None, description="The code of a close.")
-    fin: bool | None = Field(None, description="Whether it ends its message; default: true.")
-    masked: bool | None = Field(
-        None, description="Whether it is masked, as a client's must be; default: true."
-    )
-    repeat: int | None = Field(None, ge=2, description="How many times.")
+    opcode: Literal["text", "binary", "cont", "ping", "close"]
+    """What kind of frame; cont continues a message."""
+    payload: str | None = None
+    """Its payload, as UTF-8; {a*4000} stands for 4000 times a, {i} for its number."""
+    code: int | None = None
+    """The code of a close."""
+    fin: bool | None = None
+    """Whether it ends its message; default: true."""
+    masked: bool | None = None
+    """Whether it is masked, as a client's must be; default: true."""
+    repeat: int | None = Field(None, ge=2)
+    """How many times."""
 
 
 class ConformanceCheck(Spec):
     """What a server must answer before it is timed."""
 
-    name: str = Field(description="What is checked.")
-    send: str | None = Field(
-        None,
-        description="The bytes sent, with \\r\\n written out; {a*4000} stands for 4000 times a.",
-    )
-    status: Many[int] | None = Field(
-        None,
-        description="Acceptable status codes; absent: an error or no answer, which the server "
-        "survives.",
-    )
-    frames: Many[Frame] | None = Field(
-        None, min_length=1,
-        description="The WebSocket frames sent on a connection of its own, at once.",
-    )  # fmt: skip
-    echoes: bool | None = Field(
-        None,
-        description="The server must send the same bytes back; each message, a ping as a pong, a "
-        "close as a close and the connection's end.",
-    )
-    refuses: bool | None = Field(
-        None, description="The server must end the connection and answer nothing."
-    )
-    when: dict[str, Level] | None = Field(
-        None, description="Only for variants whose factors have these levels."
-    )
-    body: str | None = Field(None, description="The exact body.")
-    headers: dict[str, str] | None = Field(
-        None,
-        description="Headers that must be there, each with a regular expression for its value.",
-    )
-    closes: bool | None = Field(
-        None, description="Whether the server must close the connection after its answer."
-    )
-    repeat: int | None = Field(
-        None, ge=2,
-        description="Send it again after each answer, on the same connection, this many times in "
-        "all.",
-    )  # fmt: skip
-    answers: int | None = Field(
-        None, ge=1,
-        description="How many such answers must come, for pipelining; default: 1.",
-    )  # fmt: skip
+    name: str
+    """What is checked."""
+    send: str | None = None
+    """The bytes sent, with \\r\\n written out; {a*4000} stands for 4000 times a."""
+    status: Many[int] | None = None
+    """Acceptable status codes; absent: an error or no answer, which the server survives."""
+    frames: Many[Frame] | None = Field(None, min_length=1)
+    """The WebSocket frames sent on a connection of its own, at once."""
+    echoes: bool | None = None
+    """The server must send the same bytes back; each message, a ping as a pong, a close as a close
+    and the connection's end."""
+    refuses: bool | None = None
+    """The server must end the connection and answer nothing."""
+    when: dict[str, Level] | None = None
+    """Only for variants whose factors have these levels."""
+    body: str | None = None
+    """The exact body."""
+    headers: dict[str, str] | None = None
+    """Headers that must be there, each with a regular expression for its value."""
+    closes: bool | None = None
+    """Whether the server must close the connection after its answer."""
+    repeat: int | None = Field(None, ge=2)
+    """Send it again after each answer, on the same connection, this many times in all."""
+    answers: int | None = Field(None, ge=1)
+    """How many such answers must come, for pipelining; default: 1."""
 
     @model_validator(mode="after")
     def _sends_one_thing(self) -> "ConformanceCheck":
@@ -197,36 +173,29 @@ class ConformanceCheck(Spec):
 class Experiment(NamedSpec):
     """A question, asked of every server that serves the experiment."""
 
-    title: str = Field(description="The experiment's name in tables and figures.")
-    source: str = Field(
-        description="The post it replicates, as a key of paper/source/references.bib."
-    )
-    question: str = Field(description="What it asks, in one sentence.")
-    client: Literal[CLIENTS] | None = Field(
-        None,
-        description="The load generator, a folder in clients/; absent where `measures` says what "
-        "is measured without load.",
-    )
-    measures: Literal["storage"] | None = Field(
-        None,
-        description='What is measured in place of answers to a load: "storage", the memory of a '
-        "program that holds messages.",
-    )
-    load: Load | None = Field(None, description="What the client asks for.")
-    churn: Churn | None = Field(
-        None,
-        description="Connections that come and go before the first rate, after the warm-up, until "
-        "the rate at which they open is steady; default: none.",
-    )
-    system_calls_rate_rps: int | None = Field(
-        None, ge=1,
-        description="After the sweep of the first trial of each variant, count the server's "
-        "system calls while this rate is offered; default: do not.",
-    )  # fmt: skip
-    factors: dict[FactorName, Factor] = Field(description="What is varied.")
-    conformance: Many[ConformanceCheck] | None = Field(
-        None, min_length=1, description="What a server must answer before it is timed."
-    )
+    title: str
+    """The experiment's name in tables and figures."""
+    source: str
+    """The post it replicates, as a key of paper/source/references.bib."""
+    question: str
+    """What it asks, in one sentence."""
+    client: Literal[CLIENTS] | None = None
+    """The load generator, a folder in clients/; absent where `measures` says what is measured
+    without load."""
+    measures: Literal["storage"] | None = None
+    """What is measured in place of answers to a load: "storage", the memory of a program that holds
+    messages."""
+    load: Load | None = None
+    churn: Churn | None = None
+    """Connections that come and go before the first rate, after the warm-up, until the rate at
+    which they open is steady; default: none."""
+    system_calls_rate_rps: int | None = Field(None, ge=1)
+    """After the sweep of the first trial of each variant, count the server's system calls while
+    this rate is offered; default: do not."""
+    factors: dict[FactorName, Factor]
+    """What is varied."""
+    conformance: Many[ConformanceCheck] | None = Field(None, min_length=1)
+    """What a server must answer before it is timed."""
 
     @model_validator(mode="after")
     def _load_or_none(self) -> "Experiment":

@@ -49,12 +49,6 @@ def exists(kind: str, name: str, root: Path = ROOT) -> bool:
 def servers(root: Path = ROOT) -> list[Server]:
     """Return every server, by name; UserError if a file is wrong or two have the same title."""
     every = [server(name, root) for name in names("server", root)]
-    check_titles(every, root)
-    return every
-
-
-def check_titles(every: Iterable[Server], root: Path = ROOT) -> None:
-    """Raise UserError if two servers have the same title, for a reader."""
     seen: dict[str, str] = {}
     for each in every:
         title = " ".join(each.title.casefold().split())
@@ -63,6 +57,7 @@ def check_titles(every: Iterable[Server], root: Path = ROOT) -> None:
             remedy = "tables and figures distinguish servers by their titles"
             raise mistake("server", each.name, ["title"], what, remedy, root)
         seen[title] = each.name
+    return every
 
 
 def dataset(name: str, root: Path = ROOT) -> Dataset:
@@ -114,16 +109,10 @@ def newest(names: Iterable[str], root: Path = ROOT) -> list[str]:
     A server that tells no system or no year stays, and so does one whose folder is gone.
     """
     named = list(names)
-    dated = [
-        (name, (release.system, release.year))
-        for name in named
-        if path_of("server", name, root).is_file()
-        and (release := server(name, root).release)
-        and release.system
-        and release.year
-    ]
-    last = dict(sorted(release for _, release in dated))
-    older = {name for name, (system, year) in dated if year < last[system]}
+    there = [server(name, root) for name in named if exists("server", name, root)]
+    dated = [(each.name, each.release) for each in there if each.release and each.release.year]
+    last = dict(sorted((of.system, of.year) for _, of in dated if of.system))
+    older = {name for name, of in dated if of.year < last.get(of.system, of.year)}
     return [name for name in named if name not in older]
 
 

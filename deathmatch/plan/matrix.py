@@ -106,25 +106,16 @@ def find(path: str | Path) -> Trial:
             f"dataset {dataset.name!r} has no experiment {experiment.name!r}",
             remedy="`snakemake -n` lists what it has",
         )
-    known = {name: factor.levels for name, factor in experiment.factors.items()}
-    known[CONFIGURATION] = tuple(server.configurations_in(experiment.name))
-    known[FACTOR] = _load_generators(experiment)[1:]
-    factors: dict[str, Level] = {}
-    for pair in [] if parts[2] == "default" else parts[2].split(","):
-        factor, _, text = pair.partition("=")
-        level = next((level for level in known.get(factor, ()) if str(level) == text), None)
-        if level is None:
-            raise UserError(
-                f"dataset {dataset.name!r} has no trial {'/'.join(parts)}: no {pair!r}",
-                remedy=f"factors of {experiment.name!r} for this server: {', '.join(known)}",
-            )
-        factors[factor] = level
-    variant = Variant(factors=factors)
-    own = list(product(experiment, {}, server)[0].factors)
-    own += [FACTOR] if FACTOR in factors else []
-    if list(factors) != own or variant.name != parts[2]:
+    chosen = [FACTOR] if experiment.load_generators else []
+    factors = [*experiment.factors, CONFIGURATION, *chosen]
+    levels = {factor: levels_of(experiment, factor, [server]) for factor in factors}
+    variants = product(experiment, levels, server)
+    variant = next((each for each in variants if each.name == parts[2]), None)
+    if variant is None:
+        own = ", ".join(product(experiment, {}, server)[0].factors)
         raise UserError(
-            f"{path} names no trial", remedy=f"its factors, in this order: {', '.join(own)}"
+            f"dataset {dataset.name!r} has no trial {'/'.join(parts)}",
+            remedy=f"the factors of {experiment.name!r} for this server, in this order: {own}",
         )
     plan = dataset.experiments[experiment.name]
     grids = (grid for grid in plan.grids if _holds(grid, experiment, server, variant))
@@ -263,9 +254,11 @@ def _levels(
     for name, levels in grid.levels.items():
         known = levels_of(experiment, name, servers)
         if not known:
+            chosen = [FACTOR] if experiment.load_generators else []
+            factors = [*experiment.factors, CONFIGURATION, *chosen]
             raise _mistake(
                 dataset, [*key, name], f"experiment {experiment.name!r} has no factor {name!r}",
-                f"its factors: {', '.join(_factors(experiment))}",
+                f"its factors: {', '.join(factors)}",
             )  # fmt: skip
         wanted[name] = known if levels == "all" else levels
         for level in wanted[name]:
@@ -286,16 +279,6 @@ def levels_of(experiment: Experiment, factor: str, servers: list[Server]) -> tup
         return experiment.load_generators
     spec = experiment.factors.get(factor)
     return spec.levels if spec else ()
-
-
-def _factors(experiment: Experiment) -> list[str]:
-    """Return the names of all factors that a grid of the experiment may name."""
-    chosen = [FACTOR] if experiment.load_generators else []
-    return [*experiment.factors, CONFIGURATION, *chosen]
-
-
-def _load_generators(experiment: Experiment) -> tuple[str | None, ...]:
-    return experiment.load_generators or (experiment.client,)
 
 
 def product(
@@ -319,7 +302,7 @@ def product(
     combined = [
         dict(zip(axes, combination)) for combination in itertools.product(*axes.values())
     ]  # fmt: skip
-    default = _load_generators(experiment)[0]
+    default = experiment.client
     named = [
         {} if level == default else {FACTOR: level} for level in levels.get(FACTOR, (default,))
     ]

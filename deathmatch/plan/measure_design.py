@@ -188,13 +188,16 @@ def text(
     A `card` has a search for each server's capacity, where the client can search.
     """
     head = {"title": title, "remark": REMARK, "trials": trials, "seed": seed}
+    model = own_dataset.model(name).as_written
+    own = ("trials", "rates_rps", "duration_s", "search")
     steps = {"rates_rps": rates_rps, "duration_s": duration_s}
     steps |= {"search": SEARCH} if card and searches(name) else {}
+    steps |= {key: value for key, value in model.items() if key not in own}
     grids = [
         {"servers": [side.server]} | {key: list(of) for key, of in grid(side, name, card).items()}
         for side in dict.fromkeys(sides)
     ]
-    return own_dataset.text(head, {name: (steps | own_dataset.like_model(name), grids)})
+    return own_dataset.text(head, {name: (steps, grids)})
 
 
 def searches(name: str) -> bool:

@@ -1,10 +1,4 @@
-"""Datasets that commands write for themselves, each for one question.
-
-    text({"title": "mine", "trials": 3, "seed": 1}, {"backlog": (steps, grids)})
-
-They are ordinary datasets with files of their own, so that their trials are checked, archived and
-shown as any others.
-"""
+"""Datasets that commands write for themselves, each for one question, with files as any others."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,12 +25,6 @@ def model(name: str) -> ExperimentPlan:
             "choose another one",
         )
     return plan
-
-
-def like_model(name: str) -> dict[str, object]:
-    """Return what MODEL says of an experiment besides trials, rates, duration and search."""
-    own = ("trials", "rates_rps", "duration_s", "search")
-    return {key: value for key, value in model(name).as_written.items() if key not in own}
 
 
 def check_name(name: str, replaced: str = "") -> None:

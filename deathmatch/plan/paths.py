@@ -173,5 +173,5 @@ def ignored() -> tuple[str, ...]:
 
 
 def is_ignored(name: str) -> bool:
-    """Return whether git ignores a file, or a folder that it is in, by its name from the root."""
+    """Return whether git ignores a file, or its folder, by its name from the root."""
     return any(name == one or (one[-1] == "/" and name.startswith(one)) for one in ignored())

@@ -1,8 +1,4 @@
-"""What is asked for: `config/config.yaml`, `--config` over it, and the trials that they choose.
-
-A command of its own takes `servers=` and `experiments=` of Snakemake as `--servers` and
-`--experiments`, so that it knows what the run knew.
-"""
+"""What is asked for: `config/config.yaml`, `--config` or options, and the trials they choose."""
 
 import argparse
 from collections.abc import Collection
@@ -21,8 +17,10 @@ Chosen = str | Many[str]
 class Settings(Spec):
     """What snakemake measures and publishes."""
 
-    dataset: str = Field(description="A file in config/datasets/.")
-    testbed: str = Field(description="A file in config/testbeds/.")
+    dataset: str
+    """A file in config/datasets/."""
+    testbed: str
+    """A file in config/testbeds/."""
     servers: Chosen = Field(
         description='"all", a list, or names joined by commas: folders in servers/, each measured '
         "in every experiment of the dataset that it serves."
@@ -94,14 +92,9 @@ class Choice:
         return [f"--{setting}" for setting in self.settings]
 
 
-def parse(servers: Chosen, experiments: Chosen, sitting: Chosen = "all") -> Choice:
-    """Return the choice that settings make: "all", a list, or names joined by commas."""
-    return Choice(_names(servers), _names(experiments), _names(sitting))
-
-
-def given(values: argparse.Namespace) -> Choice:
-    """Return the choice that the command line made."""
-    return parse(values.servers, values.experiments, values.sitting)
+def given(values: argparse.Namespace | Settings) -> Choice:
+    """Return the choice that settings, or a command line, make: "all", a list, or "a,b"."""
+    return Choice(*map(_names, (values.servers, values.experiments, values.sitting)))
 
 
 def _names(chosen: Chosen) -> tuple[str, ...] | None:

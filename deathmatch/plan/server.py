@@ -50,43 +50,29 @@ Attribute = Annotated[str, Field(pattern=r"^[A-Za-z_][\w'-]*(\.[A-Za-z_][\w'-]*)
 class Packages(Spec):
     """What a server needs installed."""
 
-    tools: Many[Annotated[str, Field(pattern=r"^[^/\s]+$")]] = Field(
-        (), description="Programs its commands use; under Nix, its package must hold them."
-    )
-    debian: Many[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(:[a-z0-9]+)?$")]] = Field(
-        (), description="Debian packages, which ./shell installs."
-    )
-    nix: Annotated[Many[Attribute], *DISTINCT] | None = Field(
-        None,
-        description="Attributes that hold its tools, of nixpkgs or of the toolchain in nix/; a "
-        "module, such as python3Packages.NAME or erlangLibs.NAME, brings its own interpreter. What "
-        "takes more than names is written in nix/servers/<name>.nix instead.",
-    )
-    pypi: str | None = Field(
-        None,
-        description="A hash-locked requirements file in the server's folder; installed into "
-        "{build}/venv, whose bin is first on PATH. Node's and Go's own releases come so too.",
-    )
-    npm: str | None = Field(
-        None,
-        description="package-lock.json of the server's folder, next to its package.json; installed "
-        "into {build}/node_modules. Under Nix only where npm is among its tools.",
-    )
-    cargo: str | None = Field(
-        None,
-        description="Cargo.lock of the server's folder, which is a crate; its programs are "
-        "compiled into {build}/bin.",
-    )
-    go: str | None = Field(
-        None,
-        description="go.mod of the server's folder, which is a module, with the hashes of its "
-        "go.sum; its program is compiled into {build}/bin, under the module's last name.",
-    )
-    maven: str | None = Field(
-        None,
-        description="jars.sha256 of the server's folder: the jars that its pom.xml needs, put "
-        "into {build}/jars and checked.",
-    )
+    tools: Many[Annotated[str, Field(pattern=r"^[^/\s]+$")]] = ()
+    """Programs its commands use; under Nix, its package must hold them."""
+    debian: Many[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(:[a-z0-9]+)?$")]] = ()
+    """Debian packages, which ./shell installs."""
+    nix: Annotated[Many[Attribute], *DISTINCT] | None = None
+    """Attributes that hold its tools, of nixpkgs or of the toolchain in nix/; a module, such as
+    python3Packages.NAME or erlangLibs.NAME, brings its own interpreter. What takes more than names
+    is written in nix/servers/<name>.nix instead."""
+    pypi: str | None = None
+    """A hash-locked requirements file in the server's folder; installed into {build}/venv, whose
+    bin is first on PATH. Node's and Go's own releases come so too."""
+    npm: str | None = None
+    """package-lock.json of the server's folder, next to its package.json; installed into
+    {build}/node_modules. Under Nix only where npm is among its tools."""
+    cargo: str | None = None
+    """Cargo.lock of the server's folder, which is a crate; its programs are compiled into
+    {build}/bin."""
+    go: str | None = None
+    """go.mod of the server's folder, which is a module, with the hashes of its go.sum; its program
+    is compiled into {build}/bin, under the module's last name."""
+    maven: str | None = None
+    """jars.sha256 of the server's folder: the jars that its pom.xml needs, put into {build}/jars
+    and checked."""
 
     @property
     def lists(self) -> dict[str, str]:
@@ -98,47 +84,30 @@ class Packages(Spec):
 class Release(Spec):
     """The release that a server runs on Debian, or else under Nix, and how old it is."""
 
-    name: Line = Field(description="What it is a release of, with its number: nginx 1.30.")
-    nix: Line | None = Field(
-        None, description="The same under Nix, where that gives other numbers: nginx 1.28."
-    )
-    year: int | None = Field(
-        None,
-        ge=1990,
-        le=2100,
-        description="When it was released, by the registry or the archive itself; left out where "
-        "neither reports it; `remark` then says so.",
-    )
-    series_year: int | None = Field(
-        None,
-        ge=1990,
-        le=2100,
-        description="When its series was first released, or that of the runtime on which it stands "
-        "if that is later: of Tornado 0.2 on Python 2.7.18, 2010; default: `year`.",
-    )
-    system: Line | None = Field(
-        None,
-        description="What it is a release of, in the words of figures over the years: Tornado. "
-        "Folders that share it are releases of one system, which run the same program.",
-    )
-    runtime: Line | None = Field(
-        None,
-        description="The language's runtime below it, with its number: Python 2.7. Figures over "
-        "the years mark where it changes; left out where the release is a runtime itself.",
-    )
-    jump: Text | None = Field(
-        None,
-        description="Why a request costs over a third more or less than with the release before "
-        "it, with the changelog, the commit or the profile that says so.",
-    )
-    origin: Line = Field(
-        description="Where it is from: Debian 12, a newer suite of Debian, or another registry."
-    )
-    remark: Text | None = Field(
-        None,
-        description="Why it is older than a year: the time that it stands for, or what keeps a "
-        "newer one from Debian 12.",
-    )
+    name: Line
+    """What it is a release of, with its number: nginx 1.30."""
+    nix: Line | None = None
+    """The same under Nix, where that gives other numbers: nginx 1.28."""
+    year: int | None = Field(None, ge=1990, le=2100)
+    """When it was released, by the registry or the archive itself; left out where neither reports
+    it; `remark` then says so."""
+    series_year: int | None = Field(None, ge=1990, le=2100)
+    """When its series was first released, or that of the runtime on which it stands if that is
+    later: of Tornado 0.2 on Python 2.7.18, 2010; default: `year`."""
+    system: Line | None = None
+    """What it is a release of, in the words of figures over the years: Tornado. Folders that share
+    it are releases of one system, which run the same program."""
+    runtime: Line | None = None
+    """The language's runtime below it, with its number: Python 2.7. Figures over the years mark
+    where it changes; left out where the release is a runtime itself."""
+    jump: Text | None = None
+    """Why a request costs over a third more or less than with the release before it, with the
+    changelog, the commit or the profile that says so."""
+    origin: Line
+    """Where it is from: Debian 12, a newer suite of Debian, or another registry."""
+    remark: Text | None = None
+    """Why it is older than a year: the time that it stands for, or what keeps a newer one from
+    Debian 12."""
 
 
 def _or_empty(schema: dict[str, Any]) -> None:
@@ -160,17 +129,14 @@ class Configuration(Spec):
     model_config = ConfigDict(extra="allow", json_schema_extra=_or_empty)
     __pydantic_extra__: dict[str, Level]
 
-    about: Shown = Field(description="What is different, and why it is measured.")
-    title: Line | None = Field(
-        None, description="What figures call it; default: its name, hyphens as spaces."
-    )
-    experiments: Many[str] | None = Field(
-        None, description="Only in these experiments; default: in all that the server serves."
-    )
-    first_in: Annotated[Many[str], *DISTINCT] = Field(
-        (),
-        description="In these experiments it is the default one, wherever it stands.",
-    )
+    about: Shown
+    """What is different, and why it is measured."""
+    title: Line | None = None
+    """What figures call it; default: its name, hyphens as spaces."""
+    experiments: Many[str] | None = None
+    """Only in these experiments; default: in all that the server serves."""
+    first_in: Annotated[Many[str], *DISTINCT] = ()
+    """In these experiments it is the default one, wherever it stands."""
 
     @property
     def placeholders(self) -> dict[str, Level]:
@@ -183,90 +149,60 @@ class Server(NamedSpec):
 
     model_config = ConfigDict(json_schema_extra=_of_a_file)
 
-    extends: str | None = Field(
-        None,
-        description="The server that holds what this file does not say, and whose commands and "
-        "files it may use: that of the system of which it is another release.",
-    )
-    title: Line = Field(description="The name that tables and figures show.")
-    language: Line = Field(description="What the server is written in.")
-    source: Line = Field(
-        description="The post that measured it, as a key of paper/source/references.bib; "
-        '"ours" if none did.'
-    )
-    about: Text = Field(description="What it is, and where it differs from what the source ran.")
-    version: Text = Field(
-        description="A command that prints the version; its first line is recorded with every "
-        "trial. Its failure is the build's: where an installer leaves out a compiled part that "
-        "does not build, such as Tornado's tornado.speedups, it imports that part."
-    )
-    release: Release | None = Field(
-        None,
-        description="What stands for it here, and its age. An instrument has none; a server of "
-        "ours may.",
-    )
-    experiments: Annotated[Many[str], *DISTINCT] = Field(
-        description="The experiments it serves, as names of files in experiments/."
-    )
-    not_run: Text | None = Field(
-        None,
-        description="Why it cannot run on Debian here; its rows then give this reason instead of "
-        "numbers.",
-    )
-    not_in_nix: Text | None = Field(
-        None,
-        description="Why Nix has no package of it; its rows then give this reason under that "
-        "toolchain.",
-    )
-    instrument: bool = Field(
-        False,
-        description="It exists to measure the harness or a mechanism, not to be compared with "
-        'servers that people run: tables and figures show it, but no order, no "every server", '
-        "no best and no count includes it. A claim's rule may name it.",
-    )
-    packages: Packages = Field(Packages(), description="What it needs installed.")
-    build: Text | None = Field(
-        None,
-        description="A shell command run in {system}. It writes into {build} only; {folder} is the "
-        "server's own folder.",
-    )
-    sources: Many[str] = Field(
-        (),
-        description="Files and folders outside of {folder} and {system} that it is made from, "
-        "relative to the project's root; when one changes, it is measured again.",
-    )
-    slow_build: bool = Field(
-        False,
-        description="Its build takes minutes: it is measured only where a dataset or a command "
-        "names it.",
-    )
-    run: Text = Field(
-        description="The start command, run without a shell in {build}; {host}, {port}, {folder}, "
-        "{system} and its factors are filled in. It stays in the foreground and ends on SIGTERM."
-    )
-    ready_timeout_s: int = Field(
-        20, ge=1, description="How long it may take to listen; default: 20."
-    )
-    warm_up_s: int = Field(
-        1, ge=1,
-        description="How long it is asked before the first rate and after each restart, at 500 "
-        "requests a second; default: 1. Say why in limits.",
-    )  # fmt: skip
-    text_messages: bool = Field(
-        False,
-        description="Clients send it text where the experiment sends WebSocket messages of binary "
-        "data, which it does not send back as such; `deviations` says what it does with those.",
-    )
-    limits: dict[Shown, Shown] = Field(
-        {},
-        description="Each limit that would distort a test (connection caps, timeouts, access "
-        "log), what it is set to, and why.",
-    )
-    deviations: dict[Shown, Shown] = Field(
-        {},
-        description="Conformance checks that it is known to fail, by name, each with what it does "
-        "instead and why it is measured all the same. Each trial records the failed check.",
-    )
+    extends: str | None = None
+    """The server that holds what this file does not say, and whose commands and files it may use:
+    that of the system of which it is another release."""
+    title: Line
+    """The name that tables and figures show."""
+    language: Line
+    """What the server is written in."""
+    source: Line
+    """The post that measured it, as a key of paper/source/references.bib; "ours" if none did."""
+    about: Text
+    """What it is, and where it differs from what the source ran."""
+    version: Text
+    """A command that prints the version; its first line is recorded with every trial. Its failure
+    is the build's: where an installer leaves out a compiled part that does not build, such as
+    Tornado's tornado.speedups, it imports that part."""
+    release: Release | None = None
+    """What stands for it here, and its age. An instrument has none; a server of ours may."""
+    experiments: Annotated[Many[str], *DISTINCT]
+    """The experiments it serves, as names of files in experiments/."""
+    not_run: Text | None = None
+    """Why it cannot run on Debian here; its rows then give this reason instead of numbers."""
+    not_in_nix: Text | None = None
+    """Why Nix has no package of it; its rows then give this reason under that toolchain."""
+    instrument: bool = False
+    """It exists to measure the harness or a mechanism, not to be compared with servers that people
+    run: tables and figures show it, but no order, no "every server", no best and no count includes
+    it. A claim's rule may name it."""
+    packages: Packages = Packages()
+    """What it needs installed."""
+    build: Text | None = None
+    """A shell command run in {system}. It writes into {build} only; {folder} is the server's own
+    folder."""
+    sources: Many[str] = ()
+    """Files and folders outside of {folder} and {system} that it is made from, relative to the
+    project's root; when one changes, it is measured again."""
+    slow_build: bool = False
+    """Its build takes minutes: it is measured only where a dataset or a command names it."""
+    run: Text
+    """The start command, run without a shell in {build}; {host}, {port}, {folder}, {system} and its
+    factors are filled in. It stays in the foreground and ends on SIGTERM."""
+    ready_timeout_s: int = Field(20, ge=1)
+    """How long it may take to listen; default: 20."""
+    warm_up_s: int = Field(1, ge=1)
+    """How long it is asked before the first rate and after each restart, at 500 requests a second;
+    default: 1. Say why in limits."""
+    text_messages: bool = False
+    """Clients send it text where the experiment sends WebSocket messages of binary data, which it
+    does not send back as such; `deviations` says what it does with those."""
+    limits: dict[Shown, Shown] = Field({})
+    """Each limit that would distort a test (connection caps, timeouts, access log), what it is set
+    to, and why."""
+    deviations: dict[Shown, Shown] = Field({})
+    """Conformance checks that it is known to fail, by name, each with what it does instead and why
+    it is measured all the same. Each trial records the failed check."""
     configurations: dict[
         Annotated[
             str,
@@ -276,16 +212,12 @@ class Server(NamedSpec):
             ),
         ],
         Configuration,
-    ] = Field(
-        {},
-        description="Ways to run it that are compared as variants, such as tuned and defaults; "
-        "the first is the default one, where none is `first_in` the experiment.",
-    )
-    factors: dict[str, Many[Level]] = Field(
-        {},
-        description="The factors it can set, each as the list of levels it knows, its default "
-        "first; [] means any level. Each is a placeholder of the commands.",
-    )
+    ] = Field({})
+    """Ways to run it that are compared as variants, such as tuned and defaults; the first is the
+    default one, where none is `first_in` the experiment."""
+    factors: dict[str, Many[Level]] = Field({})
+    """The factors it can set, each as the list of levels it knows, its default first; [] means any
+    level. Each is a placeholder of the commands."""
 
     @property
     def folder(self) -> Path:

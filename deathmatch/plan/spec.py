@@ -58,7 +58,7 @@ def partly(schema: dict[str, Any]) -> None:
 
 
 class Spec(BaseModel):
-    """A part of a file of settings."""
+    """A part of a file of settings. bench/docs.py reads what stands below its keys."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 

@@ -28,40 +28,24 @@ class Side(Spec):
 
     model_config = ConfigDict(json_schema_extra=_of_a_part)
 
-    ssh: str | None = Field(
-        None, pattern=r"^[^-\s][^\s]*$",
-        description="How `ssh` reaches it: a name of ~/.ssh/config, or user@host; default: this "
-        "machine. Only for kind ssh.",
-    )  # fmt: skip
-    folder: str = Field(
-        FOLDER, min_length=1, pattern=r"^[^-\x00-\x1f][^\x00-\x1f]*$",
-        description="Where the project is copied to there, relative to the home; it holds what is "
-        "built. Only for kind ssh.",
-    )  # fmt: skip
-    python: str = Field(
-        "python3",
-        pattern=r"^[^-\x00-\x1f][^\x00-\x1f]*$",
-        description="The Python there, 3.11 or later, that starts the agent. Only for kind ssh.",
-    )
-    address: str = Field(
-        pattern=ADDRESS,
-        description="Its IPv4 address under test and the prefix length; for kind ssh, one that it "
-        "has.",
-    )
-    cpus: str = Field(
-        pattern=CPUS,
-        description='Its CPUs, as taskset writes them; or "last" (the last quarter of the '
-        'machine\'s, at least one), "first" (the others), "most" (the others if they are several, '
-        'else all), "all".',
-    )
-    sysctl: dict[Setting, Level] = Field(
-        description="Kernel settings of the host's namespace; those of a machine are restored."
-    )
-    governor: str | None = Field(
-        None, pattern=r"^[a-z]+$",
-        description="The frequency governor that its CPUs have meanwhile, such as performance; it "
-        "is restored. Only for kind ssh, and where the kernel has one.",
-    )  # fmt: skip
+    ssh: str | None = Field(None, pattern=r"^[^-\s][^\s]*$")
+    """How `ssh` reaches it: a name of ~/.ssh/config, or user@host; default: this machine. Only for
+    kind ssh."""
+    folder: str = Field(FOLDER, min_length=1, pattern=r"^[^-\x00-\x1f][^\x00-\x1f]*$")
+    """Where the project is copied to there, relative to the home; it holds what is built. Only for
+    kind ssh."""
+    python: str = Field("python3", pattern=r"^[^-\x00-\x1f][^\x00-\x1f]*$")
+    """The Python there, 3.11 or later, that starts the agent. Only for kind ssh."""
+    address: str = Field(pattern=ADDRESS)
+    """Its IPv4 address under test and the prefix length; for kind ssh, one that it has."""
+    cpus: str = Field(pattern=CPUS)
+    """Its CPUs, as taskset writes them; or "last" (the last quarter of the machine's, at least
+    one), "first" (the others), "most" (the others if they are several, else all), "all"."""
+    sysctl: dict[Setting, Level]
+    """Kernel settings of the host's namespace; those of a machine are restored."""
+    governor: str | None = Field(None, pattern=r"^[a-z]+$")
+    """The frequency governor that its CPUs have meanwhile, such as performance; it is restored.
+    Only for kind ssh, and where the kernel has one."""
 
     @property
     def host_address(self) -> str:
@@ -72,30 +56,19 @@ class Side(Spec):
 class ServerSide(Side):
     """The server's host."""
 
-    cpus_all: str | None = Field(
-        None, pattern=CPUS,
-        description="The server's CPUs for variants with schedulers=all, where they differ.",
-    )  # fmt: skip
-    cpu_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = Field(
-        None,
-        description="The share of each of its CPUs that the server may use, by a cgroup's quota; "
-        "default: all of it.",
-    )
-    cpu_period_us: int | None = Field(
-        None, ge=1000, le=1_000_000,
-        description="The length of the periods in which the share is counted.",
-    )  # fmt: skip
-    jitter: str | None = Field(
-        None,
-        description="Words after `netem` for what the server sends (tc-netem(8)); not in force "
-        "where the kernel has no netem, as trial.json then says.",
-    )
-    memory_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = Field(
-        None,
-        description="The share of the machine's memory that the server may use, by a cgroup's "
-        "limit where one can be made; beyond it the server is killed, which is a result; "
-        "default: all of it.",
-    )
+    cpus_all: str | None = Field(None, pattern=CPUS)
+    """The server's CPUs for variants with schedulers=all, where they differ."""
+    cpu_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = None
+    """The share of each of its CPUs that the server may use, by a cgroup's quota; default: all of
+    it."""
+    cpu_period_us: int | None = Field(None, ge=1000, le=1_000_000)
+    """The length of the periods in which the share is counted."""
+    jitter: str | None = None
+    """Words after `netem` for what the server sends (tc-netem(8)); not in force where the kernel
+    has no netem, as trial.json then says."""
+    memory_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = None
+    """The share of the machine's memory that the server may use, by a cgroup's limit where one can
+    be made; beyond it the server is killed, which is a result; default: all of it."""
 
     @model_validator(mode="after")
     def _share_of_a_period(self) -> "ServerSide":
@@ -107,33 +80,21 @@ class ServerSide(Side):
 class ClientSide(Side):
     """A client's host."""
 
-    name: str | None = Field(
-        None, pattern=r"^[a-z][a-z0-9-]*$",
-        description='Its name in records; default: "client", or "client1", "client2" and so on.',
-    )  # fmt: skip
-    address: str | None = Field(
-        None, pattern=ADDRESS,
-        description="Its IPv4 address under test and the prefix length; for kind ssh, one that it "
-        "has.",
-    )  # fmt: skip
-    cpus: str | None = Field(
-        None, pattern=CPUS, description="Its CPUs, as those of the server are written."
-    )
-    sources: Many[Annotated[str, Field(pattern=r"^[0-9.]+(/[0-9]+)?$")]] = Field(
-        (),
-        description="Addresses or networks that it connects from in turn, beyond what one "
-        "address has ports for; default: its own. For kind ssh, those that it has.",
-    )
-    spare_sources: str | None = Field(
-        None, pattern=r"^[0-9.]+/[0-9]+$",
-        description="A network, of whose addresses the load generator roundtrip takes as many as a "
-        "load of more connections than one address has ports for needs; default: none. For kind "
-        "ssh, those that it has.",
-    )  # fmt: skip
-    sysctl: dict[Setting, Level] = Field(
-        default_factory=dict,
-        description="Kernel settings of the host's namespace; those of a machine are restored.",
-    )
+    name: str | None = Field(None, pattern=r"^[a-z][a-z0-9-]*$")
+    """Its name in records; default: "client", or "client1", "client2" and so on."""
+    address: str | None = Field(None, pattern=ADDRESS)
+    """Its IPv4 address under test and the prefix length; for kind ssh, one that it has."""
+    cpus: str | None = Field(None, pattern=CPUS)
+    """Its CPUs, as those of the server are written."""
+    sources: Many[Annotated[str, Field(pattern=r"^[0-9.]+(/[0-9]+)?$")]] = ()
+    """Addresses or networks that it connects from in turn, beyond what one address has ports for;
+    default: its own. For kind ssh, those that it has."""
+    spare_sources: str | None = Field(None, pattern=r"^[0-9.]+/[0-9]+$")
+    """A network, of whose addresses the load generator roundtrip takes as many as a load of more
+    connections than one address has ports for needs; default: none. For kind ssh, those that it
+    has."""
+    sysctl: dict[Setting, Level] = Field(default_factory=dict)
+    """Kernel settings of the host's namespace; those of a machine are restored."""
 
     @model_validator(mode="after")
     def _spare_sources_are_a_network(self) -> "ClientSide":
@@ -150,37 +111,28 @@ class Testbed(NamedSpec):
 
     model_config = ConfigDict(json_schema_extra=_of_a_file)
 
-    extends: str | None = Field(
-        None, description="Another testbed, which holds what this file does not say."
-    )
-    title: str = Field(description="How the paper names it.")
-    kind: Literal["netns", "ssh"] = Field(
-        description="Network namespaces on this machine, or machines that ssh reaches."
-    )
-    descriptors: int = Field(
-        ge=1024, description="Open files asked for on each side; what was got is recorded."
-    )
-    sample_interval_s: Annotated[float, Field(ge=0.1, le=60), AS_WRITTEN] = Field(
-        description="Time between samples of counters."
-    )
+    extends: str | None = None
+    """Another testbed, which holds what this file does not say."""
+    title: str
+    """How the paper names it."""
+    kind: Literal["netns", "ssh"]
+    """Network namespaces on this machine, or machines that ssh reaches."""
+    descriptors: int = Field(ge=1024)
+    """Open files asked for on each side; what was got is recorded."""
+    sample_interval_s: Annotated[float, Field(ge=0.1, le=60), AS_WRITTEN]
+    """Time between samples of counters."""
     congestion_control: Annotated[
         Many[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]], *DISTINCT
-    ] = Field(
-        (),
-        description="Algorithms of TCP congestion control, best first: each host gets the first "
-        "that its kernel lets one set. Default, also if it refuses all: the kernel's own.",
-    )
-    accepts: Annotated[Many[str], *DISTINCT] = Field(
-        (), description="Checks of the audit that refuse a run elsewhere, and not here."
-    )
-    server: ServerSide = Field(description="The server's host.")
-    client: ClientSide = Field(
-        default_factory=ClientSide,
-        description="The client's host, or what all clients have in common.",
-    )
-    clients: Many[ClientSide] = Field(
-        (), description="Several clients that share the load, each with the keys that differ."
-    )
+    ] = ()
+    """Algorithms of TCP congestion control, best first: each host gets the first that its kernel
+    lets one set. Default, also if it refuses all: the kernel's own."""
+    accepts: Annotated[Many[str], *DISTINCT] = ()
+    """Checks of the audit that refuse a run elsewhere, and not here."""
+    server: ServerSide
+    client: ClientSide = Field(default_factory=ClientSide)
+    """The client's host, or what all clients have in common."""
+    clients: Many[ClientSide] = ()
+    """Several clients that share the load, each with the keys that differ."""
 
     @model_validator(mode="after")
     def _whole(self) -> "Testbed":

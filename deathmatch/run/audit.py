@@ -10,7 +10,7 @@ import json
 import shutil
 import tempfile
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -44,9 +44,13 @@ def main(given: argparse.Namespace) -> int:
             "audit": asdict(seen), "findings": [one.as_json() for one in found],
         }, indent=2))  # fmt: skip
     else:
+        fit = "" if findings.status(found) == findings.PASSED else "not "
+        counts = findings.counts(found) or "nothing found"
+        spared = "; in spite of it: --accept CHECK, or `accepts` in the testbed's file"
+        verdict = f"{fit}fit to measure ({counts}{spared if fit else ''})"
         width = max(shutil.get_terminal_size((100, 24)).columns, findings.LEAST_WIDTH)
         parts = [*_shown(seen, width), findings.report(found, width)]
-        findings.say("\n\n".join(part for part in (*parts, _verdict(found)) if part))
+        findings.say("\n\n".join(part for part in (*parts, verdict) if part))
     return findings.status(found)
 
 
@@ -61,13 +65,6 @@ def _shown(seen: Audit, width: int) -> Iterator[str]:
                 textwrap.fill(text, max(width, findings.LEAST_WIDTH), subsequent_indent="    ")
             )
         yield "\n".join(lines)
-
-
-def _verdict(found: Sequence[findings.Finding]) -> str:
-    fit = "" if findings.status(found) == findings.PASSED else "not "
-    counts = findings.counts(found) or "nothing found"
-    spared = "; in spite of it: --accept CHECK, or `accepts` in the testbed's file" if fit else ""
-    return f"{fit}fit to measure ({counts}{spared})"
 
 
 def _looked_at(demand: Demand, hosts: testbed.Testbed) -> Audit:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import psutil
 
@@ -14,36 +13,11 @@ MOST_NAMED = 3
 LEAST_SHARE = 0.02
 
 
-@dataclass(frozen=True)
-class Worker:
-    """A process that used CPUs: its share of the time of all CPUs together."""
+def look(window_s: float = WINDOW_S) -> str:
+    """Return who else uses the CPUs, such as "87 % of the CPUs: 85 % by pid 123 (name)".
 
-    pid: int
-    name: str
-    share: float
-
-
-@dataclass(frozen=True)
-class Busy:
-    """A machine that others use: their share of the time of all CPUs, the hypervisor's included.
-
-    `workers` are the processes that used most, most first; none where nobody can be named.
-    """
-
-    share: float
-    workers: tuple[Worker, ...]
-
-    def __str__(self) -> str:
-        """Return "87 % of the CPUs: 85 % by pid 123 (name)"."""
-        each = [f"{100 * one.share:.0f} % by pid {one.pid} ({one.name})" for one in self.workers]
-        named = ", ".join(each) or "by processes that cannot be seen from here"
-        return f"{100 * self.share:.0f} % of the CPUs: {named}"
-
-
-def look(window_s: float = WINDOW_S) -> Busy | None:
-    """Return who else uses the CPUs, None if that is a tenth of them at most.
-
-    Takes `window_s`. This process and what it has started do not count.
+    The shares are of the time of all CPUs, what the hypervisor took included; "" if it is a tenth
+    at most. Takes `window_s`. This process and what it has started do not count.
     """
     before_s, began_s = _used_s(), time.monotonic()
     worked = psutil.cpu_percent(window_s) / 100
@@ -53,14 +27,18 @@ def look(window_s: float = WINDOW_S) -> Busy | None:
     own = {me, *me.children(recursive=True)}
     share = worked - sum(spent.get(one, 0) for one in own)
     if share <= WARNED_BUSY:
-        return None
+        return ""
     others = sorted(spent.keys() - own, key=lambda one: -spent[one])[:MOST_NAMED]
-    named = [one for one in others if spent[one] >= LEAST_SHARE]
-    return Busy(share, tuple(Worker(one.pid, one.info["name"], spent[one]) for one in named))
+    named = [
+        f"{100 * spent[one]:.0f} % by pid {one.pid} ({one.info['name']})"
+        for one in others if spent[one] >= LEAST_SHARE
+    ]  # fmt: skip
+    who = ", ".join(named) or "by processes that cannot be seen from here"
+    return f"{100 * share:.0f} % of the CPUs: {who}"
 
 
-def wait(say: Callable[[str], None], most_s: float, window_s: float = WINDOW_S) -> Busy | None:
-    """Wait until the machine is quiet, `most_s` at most; return what it still saw, None if quiet.
+def wait(say: Callable[[str], None], most_s: float, window_s: float = WINDOW_S) -> None:
+    """Wait until the machine is quiet, `most_s` at most.
 
     `say` is told once what runs, and at the end whether it goes on all the same.
     """
@@ -68,11 +46,10 @@ def wait(say: Callable[[str], None], most_s: float, window_s: float = WINDOW_S) 
     while busy := look(window_s):
         if time.monotonic() >= deadline:
             say(f"goes on, though the machine is busy, which distorts what is measured: {busy}")
-            return busy
+            return
         if not told:
             say(f"waits until the machine is quiet, {most_s:g} s at most; now it is busy: {busy}")
         told = True
-    return None
 
 
 def _used_s() -> dict[psutil.Process, float]:

@@ -78,13 +78,13 @@ def keep_temporary(state: Path = STATE) -> Path:
     return Path(folder)
 
 
-def check_writable(root: Path = Path(), dataset: str = "") -> None:
+def check_writable(dataset: str = "") -> None:
     """Raise UserError that names a folder where a run, or a dry run, cannot write.
 
     Of a `dataset`, that of its data, its figures and its paper.
     """
-    folders = [root, *(root / name for name in WRITTEN), *(root / STATE).glob("*/")]
-    folders += [root / name / dataset for name in FOLDERS]
+    folders = [Path(), *map(Path, WRITTEN), *STATE.glob("*/")]
+    folders += [Path(name, dataset) for name in FOLDERS]
     for folder in folders:
         if folder.is_dir() and not os.access(folder, os.W_OK):
             raise UserError(
@@ -110,14 +110,14 @@ def check_name(root: Path) -> None:
         )
 
 
-def make_folders(dataset: str, root: Path = Path(), names: Sequence[str] = FOLDERS) -> None:
-    """Make the dataset's folders in `root`; each new one ignores itself, by a .gitignore of `*`.
+def make_folders(dataset: str, names: Sequence[str] = FOLDERS) -> None:
+    """Make the dataset's folders; each new one ignores itself, by a .gitignore of `*`.
 
     `names` are those of FOLDERS to make it in; default: all. An existing folder stays as it is: its
     .gitignore is removed to commit the dataset.
     """
     for name in names:
-        folder = root / name / dataset
+        folder = Path(name, dataset)
         if not folder.exists():
             folder.mkdir(parents=True)
             (folder / ".gitignore").write_text("*\n")

@@ -7,7 +7,7 @@ import yaml
 
 from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import files, paths, selection, validation_errors
-from deathmatch.plan.selection import Choice, Settings
+from deathmatch.plan.selection import Settings
 from deathmatch.run import sittings as run_sittings
 from deathmatch.run.study import Study
 
@@ -55,17 +55,12 @@ def settings(given: dict) -> Settings:
     asked = validation_errors.validated(
         Settings, given, WHERE, "config/schemas/config.json has every key"
     )
-    chosen = choice(asked)
+    chosen = selection.given(asked)
     _check_known("dataset", [asked.dataset], "dataset")
     _check_known("testbed", [asked.testbed], "testbed")
     _check_known("server", chosen.servers or (), "servers")
     _check_known("experiment", chosen.experiments or (), "experiments")
     return asked
-
-
-def choice(asked: Settings) -> Choice:
-    """Return the servers, experiments and sittings that are asked for."""
-    return selection.parse(asked.servers, asked.experiments, asked.sitting)
 
 
 def study(asked: Settings, only_paper: bool = False) -> Study:
@@ -79,7 +74,7 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
     study = Study(
         dataset=asked.dataset,
         testbed=asked.testbed,
-        choice=choice(asked),
+        choice=selection.given(asked),
         only_paper=only_paper,
     )
     run_sittings.check(study.dataset, study.choice, study.trials, only_paper)
@@ -98,19 +93,13 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
 
 def _check_tables(study: Study) -> None:
     """Raise UserError if a dataset that is only read keeps less than its own paper needs."""
-    if not study.measured:
-        raise UserError(
-            "it has no tables, and it is only read",
-            where=f"data/{study.dataset}",
-            remedy="restore them if git has them, or name another dataset",
-        )
+    what = "it has no tables, and it is only read"
     lacking = [table for table in study.own_tables if not Path(table).is_file()]
     if lacking:
-        raise UserError(
-            f"it lacks {len(lacking)} of the tables that its paper needs, such as {lacking[0]}",
-            where=f"data/{study.dataset}",
-            remedy="restore them if git has them",
-        )
+        what = f"it lacks {len(lacking)} of the tables that its paper needs, such as {lacking[0]}"
+    if lacking or not study.measured:
+        remedy = "restore them if git has them, or name another dataset"
+        raise UserError(what, f"data/{study.dataset}", remedy)
 
 
 def _check_others_are_there(dataset: str) -> None:

@@ -6,6 +6,7 @@ does a job on a node ends, with the job, when the run has said nothing for a whi
 run left in SLURM's queue is cancelled by the next.
 """
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -27,31 +28,28 @@ SILENCE_S = 120.0
 PREFIX = "deathmatch_"
 
 
-def lead(file: Path = ALIVE, beat_s: float = BEAT_S) -> None:
+def lead() -> None:
     """Name this run for its jobs, and say from now on that it is alive, until it ends."""
     run = uuid.uuid4().hex
     os.environ[hardware.RUN] = run
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(f"{run} 0\n")
+    ALIVE.parent.mkdir(exist_ok=True)
+    ALIVE.write_text(f"{run} 0\n")
 
     def beat() -> None:
-        count = 0
-        while True:
-            time.sleep(beat_s)
-            count += 1
+        for count in itertools.count(1):
+            time.sleep(BEAT_S)
             # Written in place: whoever opens a file anew sees what is in it, on NFS too.
-            file.write_text(f"{run} {count}\n")
+            ALIVE.write_text(f"{run} {count}\n")
 
     threading.Thread(target=beat, daemon=True).start()
 
 
-def follow(file: Path = ALIVE, beat_s: float = BEAT_S, silence_s: float = SILENCE_S) -> None:
+def follow() -> None:
     """End this process, and so the job that it does, when the run that it belongs to is gone."""
-    run = os.environ.get(hardware.RUN, "")
-    root = Path.cwd()
+    run, file = os.environ.get(hardware.RUN, ""), Path.cwd() / ALIVE
 
     def watch() -> None:
-        why = wait_for_end(lambda: _said(root / file), run, beat_s, silence_s, _age_s(root / file))
+        why = wait_for_end(lambda: _said(file), run, BEAT_S, SILENCE_S, _age_s(file))
         print(f"deathmatch: {why}; this job ends, and is due again", file=sys.stderr, flush=True)
         os._exit(1)
 
@@ -107,17 +105,13 @@ def end_left(root: Path) -> None:
     if not shutil.which("squeue"):
         return
     reported = False
-    while jobs := left(_queue(), root):
+    words = ["squeue", "--me", "--noheader", "--format=%i|%j|%Z"]
+    while jobs := left(subprocess.run(words, capture_output=True, text=True).stdout, root):
         if not reported:
             print(f"ending {len(jobs)} jobs of a run that was killed", file=sys.stderr)
             reported = True
         subprocess.run(["scancel", *jobs], capture_output=True)
         time.sleep(1)
-
-
-def _queue() -> str:
-    words = ["squeue", "--me", "--noheader", "--format=%i|%j|%Z"]
-    return subprocess.run(words, capture_output=True, text=True).stdout
 
 
 def left(queue: str, root: Path) -> list[str]:

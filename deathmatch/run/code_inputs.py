@@ -4,7 +4,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-PACKAGES = (
+ORDER = (
+    "errors",
     "agent",
     "load",
     "plan",
@@ -18,11 +19,9 @@ PACKAGES = (
     "analysis",
     "paper",
     "run",
+    "cli",
 )
 """The packages in the order in which data flows: each may import those before it."""
-
-ORDER = ("errors", *PACKAGES, "cli")
-"""The same with their two neighbours, the first and the last."""
 
 NAME = "deathmatch"
 # Python's own parser would take longer than all else that a dry run reads.
@@ -37,20 +36,16 @@ def of_module(module: str, root: Path = Path()) -> list[str]:
     `module` is a name below the package, as "data.tidy". A rule has the files as its input, so that
     a change of another module makes nothing again.
     """
-    return _sorted(_reached([f"{NAME}.{module}"], root), root)
+    return _reached([f"{NAME}.{module}"], root)
 
 
 def of_notebook(file: Path, root: Path = Path()) -> list[str]:
     """Return the source files that a notebook's cells and the module that runs it import."""
     imported = _imported((root / file).read_text())
-    return _sorted(_reached([f"{NAME}.paper.notebook", *imported], root), root)
+    return _reached([f"{NAME}.paper.notebook", *imported], root)
 
 
-def _sorted(files: set[Path], root: Path) -> list[str]:
-    return sorted(str(file.relative_to(root)) for file in files)
-
-
-def _reached(modules: list[str], root: Path) -> set[Path]:
+def _reached(modules: list[str], root: Path) -> list[str]:
     files: set[Path] = set()
     waiting = [file for module in modules for file in _files(module, root)]
     while waiting:
@@ -58,7 +53,7 @@ def _reached(modules: list[str], root: Path) -> set[Path]:
         if file not in files:
             files.add(file)
             waiting += _imports(file, root)
-    return files
+    return sorted(str(file.relative_to(root)) for file in files)
 
 
 @cache

@@ -1,8 +1,6 @@
 """End a sitting: `./shell deathmatch sitting DATASET NAME`, as a run does after its last trial.
 
-Its tables are judged by the criteria of the dataset's file, and the attempt is kept as a row of
-`data/DATASET/sittings.json`. Accepted, its trials are packed with those that the experiment has;
-refused, they are packed aside, and are due again.
+Accepted, its trials are packed with those that the experiment has; refused, they are packed aside.
 """
 
 import argparse

@@ -52,15 +52,25 @@ def lines(run: Run, stopped: bool) -> str:
     unlisted = [failures.report(servers, again)] if servers and not listed else []
     empty = [result for result in results if not result.number]
     what = [
-        *broken, *map(_of_job, jobs), *(_of_server(*item) for item in servers.items()),
-        *map(_of_result, empty),
-    ]  # fmt: skip
+        *broken,
+        *(f"{job.name}{f', its log {job.logs[0]}' if job.logs else ''}" for job in jobs),
+        *(_of_server(*item) for item in servers.items()),
+        *(
+            f"{paths.folder(one.server)} has no usable number in {one.experiment}: {one.why}"
+            for one in empty
+        ),
+    ]
     more = f"; and {len(what) - 1} more, listed above" if len(what) > 1 else ""
     return "\n".join(
         [
             *(f"\033[1;31m{text}\033[0m" if sys.stderr.isatty() else text for text in wrong),
             *unlisted,
-            *map(_result_line, results),
+            *(
+                f"result: {one.server} in {one.experiment}: {one.quantity.title} {one.number}"
+                if one.number
+                else f"result: {one.server} in {one.experiment}: no usable number, {one.why}"
+                for one in results
+            ),
             *([] if stopped else _findings(study)),
             f"paper:  {_paper(run)}" if study.whole else f"report: {_paper(run)}",
             f"failed: {what[0] + more if what else _nothing(run)}",
@@ -83,22 +93,11 @@ def _paper(run: Run) -> str:
     return f"{where}{', of an earlier run' if older else ''}"
 
 
-def _of_job(job: Job) -> str:
-    log = f", its log {job.logs[0]}" if job.logs else ""
-    return f"{job.name}{log}"
-
-
 def _of_server(name: str, failure: failures.Failure) -> str:
     reason = failure.lines[0]
     reason = reason if len(reason) <= WIDTH else f"{reason[: WIDTH - 1]}…"
     what = f"{failure.outcome}, in {failure.number}"
     return f"{paths.folder(name)} {what}: {reason}; see {failure.folder}"
-
-
-def _of_result(result: "Outcome") -> str:
-    return (
-        f"{paths.folder(result.server)} has no usable number in {result.experiment}: {result.why}"
-    )
 
 
 def _nothing(run: Run) -> str:
@@ -140,13 +139,6 @@ def _next(
     if not Path(study.paper[0]).exists():
         return f"{study.command} makes the paper"
     return f"xdg-open {study.paper[0]}"
-
-
-def _result_line(result: "Outcome") -> str:
-    """Return a result in one line."""
-    title, number = result.quantity.title, result.number
-    what = f"{title} {number}" if number else f"no usable number, {result.why}"
-    return f"result: {result.server} in {result.experiment}: {what}"
 
 
 def _findings(study: Study) -> list[str]:

@@ -1,8 +1,4 @@
-"""List the servers that could not be measured: `./shell deathmatch failures DATASET`.
-
-Every table has their rows with the reason; the list is for people who can fix them. `--retry`
-removes their records and failed builds, so that the next run tries them again.
-"""
+"""List the servers that could not be measured: `./shell deathmatch failures DATASET`."""
 
 import argparse
 import shutil

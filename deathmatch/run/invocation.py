@@ -1,8 +1,4 @@
-"""One invocation of Snakemake: the study that it is about, and what it does before its first job.
-
-Snakemake knows its targets only once it collects the jobs. So the configuration is checked when the
-Snakefile is read, and the study is made when the first rule asks for it.
-"""
+"""One invocation of Snakemake: the study that it is about, and what comes before its first job."""
 
 import os
 import sys
@@ -14,7 +10,7 @@ from snakemake.exceptions import WorkflowError
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.plan import files
+from deathmatch.plan import files, selection
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
@@ -26,7 +22,6 @@ from deathmatch.run import (
     forks,
     sittings,
     snakemake_internals,
-    state,
     subcommands,
 )
 from deathmatch.run.state import Run
@@ -68,7 +63,7 @@ class Invocation:
     @property
     def choice(self) -> Choice:
         """The servers and experiments that are chosen."""
-        return cli_config.choice(self.settings)
+        return selection.given(self.settings)
 
     @property
     def machine(self) -> str:
@@ -78,17 +73,14 @@ class Invocation:
         here = bed.kind != "ssh" or any(side.ssh is None for side in sides)
         return "machine" if here else f"testbed_{bed.name.replace('-', '_')}"
 
-    @property
-    def searched(self) -> list[str]:
-        """The experiments whose trials search for a capacity, and so have one table more."""
-        spec = files.dataset(self.settings.dataset)
-        return sorted(name for name in spec.experiments if PROBES in spec.tables(name))
+    def experiments(self, searched: bool) -> str:
+        """Return a pattern of the experiments whose trials search for a capacity, or of the others.
 
-    @property
-    def unsearched(self) -> list[str]:
-        """The other experiments of the dataset."""
+        They have one table more. "-" if there is none.
+        """
         spec = files.dataset(self.settings.dataset)
-        return sorted({*spec.experiments} - {*self.searched})
+        names = [name for name in spec.experiments if (PROBES in spec.tables(name)) is searched]
+        return "|".join(sorted(names)) or "-"
 
     @property
     def measured_dataset(self) -> str:
@@ -143,7 +135,7 @@ class Invocation:
         study.check_toolchain(here=not self.elsewhere)
         if not self.only_paper:
             study.check_clients()
-        self.run = Run(study, note=state.add_job)
+        self.run = Run(study)
         if self.workflow.dryrun:
             snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:

@@ -2,8 +2,7 @@
 
 One server is compared with yardsticks: each round has a trial of each, which offers all the same
 rates, and then searches for the server's capacity. Two are compared in blocks of four trials, ABBA
-or BAAB. Of several, the first is compared with the others as with yardsticks. The trials are those
-of an ordinary dataset.
+or BAAB. Of several, the first is compared with the others as with yardsticks.
 """
 
 import argparse
@@ -16,8 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import polars as pl
 
 from deathmatch.analysis import paired
 from deathmatch.analysis.card import alarms
@@ -93,23 +90,21 @@ class Run:
         try:
             for number, trials in zip(subcommands.rounds(ends, most), self.rounds()):
                 for place, (which, trial) in enumerate(trials, 1):
-                    left = subcommands.minutes_left(ends)
+                    left = max(0, ends - time.monotonic()) / 60
                     of = f"trial {place} of {len(trials)}: {self.sides[which]}"
                     _say(f"round {number}, {of}; {left:.1f} min left")
                     status = subcommands.trial(trial, self.testbed, any_outcome=not self.pair)
                     if status:
                         return done, status
-                    if not (self.pair or which or failures.measured(_record(trial))):
+                    if self.pair or which:
+                        continue
+                    if not failures.measured(records.read(trial.path / "trial.json")):
                         return 1, subcommands.WRONG
                 done = number
         except KeyboardInterrupt:
             _say("interrupted: what whole rounds show follows")
             return done, INTERRUPTED
         return done, 0
-
-
-def _record(trial: Trial) -> dict:
-    return records.read(trial.path / "trial.json")
 
 
 def main(given: argparse.Namespace) -> int:
@@ -181,7 +176,12 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
     _tidy(run)
     held = Experiment(run.dataset, run.experiment)
     measured = [
-        Measured(number, place, paired.SIDES[which], _points_of(held, trial))
+        Measured(
+            number,
+            place,
+            paired.SIDES[which],
+            held.points.filter(server=trial.server.name, variant=trial.variant.name, n=trial.n),
+        )
         for number, trials in zip(range(1, blocks + 1), run.rounds())
         for place, (which, trial) in enumerate(trials, 1)
     ]
@@ -193,10 +193,6 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
         _say(f"B is worse than A by more than {tolerated:.0%}")
         return WORSE
     return status
-
-
-def _points_of(held: Experiment, trial: Trial) -> pl.DataFrame:
-    return held.points.filter(server=trial.server.name, variant=trial.variant.name, n=trial.n)
 
 
 def _check_time(run: Run, minutes: float, offered_s: float) -> None:

@@ -86,14 +86,10 @@ def specified(trials: Iterable[Trial], root: Path = Path()) -> dict[Trial, dict]
         if record["spec"] == json.loads(trial.spec_text()):
             fitting[trial] = record
     if broken:
-        raise _together(broken)
+        first, *others = broken
+        more = "".join(f"\n{error}" for error in others)
+        raise UserError(first.what, first.where, f"{first.remedy}{more}")
     return fitting
-
-
-def _together(errors: list[UserError]) -> UserError:
-    first, *others = errors
-    more = "".join(f"\n{error}" for error in others)
-    return UserError(first.what, first.where, f"{first.remedy}{more}")
 
 
 @dataclass(frozen=True)
@@ -145,13 +141,8 @@ def line(now: Standing) -> str:
     if now.ended:
         rest = failed or "all measured"
     else:
-        rest = ", ".join(filter(None, [failed, wait(now.wait_s)]))
+        rest = ", ".join(filter(None, [failed, f"about {duration(now.wait_s)} left"]))
     return f"{now.done} of {now.total} trials, {rest}"
-
-
-def wait(left_s: float) -> str:
-    """Return "about 9 min left", in whole minutes, upward; hours from two on."""
-    return f"about {duration(left_s)} left"
 
 
 def duration(seconds: float) -> str:

@@ -6,6 +6,7 @@ server could not be measured. That is a result too, with status 0 by `--any-outc
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import sys
@@ -75,15 +76,12 @@ def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
     # Here, as a build may download and the sandbox has no network.
     built = server_build.built(trial.server)
     needed = clients.needed(trial.experiment.name, trial.load_generator)
-    clone.Clone().clients(needed, _where(trial))
+    clone.Clone().clients(needed, f"experiment {trial.experiment.name!r}")
     _check_tools(trial, bed, default, toolchain.harness(), built)
     _warn_of_one_cpu()
-    return sandbox.call(partial(_on_new_testbed, trial, bed))
-
-
-def _on_new_testbed(trial: Trial, bed: plan.Testbed) -> None:
-    """Make the testbed in the namespaces of this process, and measure on it."""
-    _measure(trial, netns_testbed.build(bed, trial.spec()["sysctl"], clone.on))
+    return sandbox.call(
+        lambda: _measure(trial, netns_testbed.build(bed, trial.spec()["sysctl"], clone.on))
+    )
 
 
 def _on_machines(trial: Trial, bed: plan.Testbed, default: str) -> int:
@@ -91,9 +89,10 @@ def _on_machines(trial: Trial, bed: plan.Testbed, default: str) -> int:
     hosts = ssh_testbed.connect(bed, trial.spec()["sysctl"], clone.on)
     try:
         needed = clients.needed(trial.experiment.name, trial.load_generator)
+        where = f"experiment {trial.experiment.name!r}"
         # As they build side by side, each waits for the slowest only.
         testbed.together(
-            partial(hosts.installations[client.name].clients, needed, _where(trial))
+            partial(hosts.installations[client.name].clients, needed, where)
             for client in hosts.clients
         )
         built = hosts.installations[testbed.SERVER].built(trial.server)
@@ -103,10 +102,6 @@ def _on_machines(trial: Trial, bed: plan.Testbed, default: str) -> int:
         raise
     _measure(trial, hosts)
     return 0
-
-
-def _where(trial: Trial) -> str:
-    return f"experiment {trial.experiment.name!r}"
 
 
 def _measure(trial: Trial, hosts: testbed.Testbed) -> None:
@@ -166,14 +161,10 @@ def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Tr
     same = progress.measured(own, default)
     own_round = trial.experiment.name, trial.n
     for other in sorted(others, key=lambda other: (other.experiment.name, other.n) != own_round):
-        if other.server.name != trial.server.name and (record := _readable(other, default)):
-            return same | record
+        if other.server.name == trial.server.name:
+            continue
+        # The next trial says the same of a record that cannot be read.
+        with contextlib.suppress(UserError):
+            if record := progress.measured([other], default):
+                return same | record
     return same
-
-
-def _readable(trial: Trial, default: str) -> dict[Trial, dict]:
-    try:
-        return progress.measured([trial], default)
-    except UserError:
-        # The next trial says the same.
-        return {}

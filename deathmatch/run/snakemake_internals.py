@@ -1,19 +1,17 @@
 """What is read or set inside Snakemake for want of public means: a function for each.
 
-Tried with Snakemake 9.23.1. If a later release lacks the attribute, the function does nothing, a
-run goes on, and the function's docstring says what it then lacks.
+Both toolchains lock Snakemake 9.23.1; the tests of the workflow fail with one that differs here.
 """
 
-import sys
 from collections.abc import Iterable
+
+from snakemake.scheduling.job_scheduler import JobScheduler
+from snakemake.settings.enums import Quietness
 
 
 def targets(workflow) -> set[str]:
-    """Return the targets of the command line; Snakemake knows them once it collects the jobs.
-
-    Without them `snakemake paper` measures what is missing.
-    """
-    return set(getattr(getattr(workflow, "dag_settings", None), "targets", None) or ())
+    """Return the targets of the command line; Snakemake knows them once it collects the jobs."""
+    return set(workflow.dag_settings.targets or ())
 
 
 def make_due(workflow, files: Iterable[str]) -> None:
@@ -22,9 +20,7 @@ def make_due(workflow, files: Iterable[str]) -> None:
     Without this, Snakemake does not measure a trial again whose server has changed, nor one that is
     gone while its table is there.
     """
-    forced = getattr(getattr(workflow, "dag", None), "forcefiles", None)
-    if forced is not None:
-        forced.update(files)
+    workflow.dag.forcefiles.update(files)
 
 
 def go_through_no_hidden_job(workflow) -> None:
@@ -32,11 +28,8 @@ def go_through_no_hidden_job(workflow) -> None:
 
     Without this, a third of its time goes into resources and texts of jobs that nobody sees.
     """
-    quiet = getattr(getattr(workflow, "output_settings", None), "quiet", None) or ()
-    hidden = any(getattr(kind, "name", "") in ("RULES", "ALL") for kind in quiet)
-    schedulers = sys.modules.get("snakemake.scheduling.job_scheduler")
-    if hidden and hasattr(schedulers, "JobScheduler"):
-        schedulers.JobScheduler.schedule = lambda scheduler: True
+    if {Quietness.RULES, Quietness.ALL} & {*(workflow.output_settings.quiet or ())}:
+        JobScheduler.schedule = lambda scheduler: True
 
 
 def start_without_delay(workflow) -> None:
@@ -45,9 +38,7 @@ def start_without_delay(workflow) -> None:
     It does so for every job that has ended, until the run ends. Without this, Snakemake takes a
     quarter of a CPU after hundreds of trials, on the machine that measures.
     """
-    scheduler = getattr(workflow, "scheduler", None)
-    if hasattr(scheduler, "job_rate_limiter"):
-        scheduler.job_rate_limiter = None
+    workflow.scheduler.job_rate_limiter = None
 
 
 def builds_first(workflow) -> None:
@@ -58,10 +49,8 @@ def builds_first(workflow) -> None:
     job that begins, which SLURM's executor does not report. Without this, trials of a cluster begin
     while servers are built, and the logger names none of them.
     """
-    scheduler = getattr(workflow, "scheduler", None)
-    select = getattr(scheduler, "job_selector", None)
-    if select is None:
-        return
+    scheduler = workflow.scheduler
+    select = scheduler.job_selector
 
     def selected(ready):
         builds = any(job.rule.name == "build" for job in (*ready, *scheduler.running))

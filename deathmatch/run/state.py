@@ -1,8 +1,4 @@
-"""What one call of Snakemake is doing and how far it is; when each of its jobs began and ended.
-
-The times of jobs are kept in `build/`, for `bench/shares.py`: Snakemake's own metadata has the time
-of an output, not that of its job.
-"""
+"""What one call of Snakemake is doing and how far it is; when each of its jobs began and ended."""
 
 import csv
 import json
@@ -59,8 +55,6 @@ class Run:
 
     study: Study
     clock: Callable[[], float] = time.monotonic
-    note: Callable[[JobTime], None] = lambda job: None
-    """Called with the time of each job that has made its output."""
     running: dict[int, Job] = field(default_factory=dict)
     failed: list[Job] = field(default_factory=list)
     steps: tuple[int, int] = (0, 0)
@@ -90,7 +84,7 @@ class Run:
             return None
         ended_s, took_s = time.time(), self.clock() - job.began_s
         output = job.output[0] if job.output else ""
-        self.note(JobTime(self.study.dataset, job.rule, output, ended_s - took_s, ended_s))
+        add_job(JobTime(self.study.dataset, job.rule, output, ended_s - took_s, ended_s))
         outcome = changed = ""
         if job.trial:
             outcome, changed = self._trial_ended(job.trial)
@@ -157,13 +151,11 @@ def clock(elapsed_s: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-def add_job(job: JobTime, root: Path = Path()) -> None:
-    """Append a job to the file."""
-    file = root / JOBS
-    file.parent.mkdir(exist_ok=True)
-    new = not file.exists()
-    with file.open("a", newline="") as rows:
+def add_job(job: JobTime) -> None:
+    """Append a job that has made its output to the file."""
+    JOBS.parent.mkdir(exist_ok=True)
+    with JOBS.open("a", newline="") as rows:
         writer = csv.writer(rows)
-        if new:
+        if not rows.tell():
             writer.writerow(field.name for field in fields(JobTime))
         writer.writerow(astuple(job))

@@ -33,11 +33,7 @@ PAPER = [
         if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
     ),
 ]
-SERVERS = sorted(
-    str(p)
-    for place in (paths.PLACES["server"], paths.RELEASES)
-    for p in Path().glob(place.format("*"))
-)
+SERVERS = sorted(map(str, Path("servers").glob("**/server.toml")))
 # The explorer's inputs besides tables and the paper's style: it names each server's file.
 EXPLORER = [
     *sorted(str(p) for p in Path("paper/source/explore").rglob("*") if p.is_file()),
@@ -166,14 +162,13 @@ class Study:
 
     def summary(self) -> str:
         """Return one line: how much there is to measure and how long it will take."""
+        made = "the paper" if self.whole else "the report on part of the study"
         if self.frozen:
-            made = "the paper" if self.whole else "the report on part of the study"
             return f"dataset {self.dataset}: measured before; only {made} is made"
         servers, trials = len(self.served), len(self.trials)
         about = f"dataset {self.dataset}, {servers} server{'' if servers == 1 else 's'}: "
         if self.only_paper:
             all_trials = len(self.choice.trials(self.dataset))
-            made = "the paper" if self.whole else "the report on part of the study"
             return about + f"{trials} of {all_trials} trials are there; only {made} is made"
         builds_s = progress.builds_s(self.unbuilt)
         return about + progress.line(progress.standing(self.trials, self.records, builds_s))
@@ -245,8 +240,9 @@ class Study:
         """Raise UserError if a load generator that is needed for what is left cannot run."""
         if self.elsewhere:
             return
-        left = {trial.experiment.name for trial in self.trials if trial not in self.records}
-        clients.check(sorted(left), planned=True)
+        left = sorted({t.experiment.name for t in self.trials if t not in self.records})
+        wanted = {name: f"experiment {spec!r}" for spec in left for name in clients.needed(spec)}
+        clients.check_programs(wanted, planned=True)
 
     @property
     def command(self) -> str:
@@ -363,14 +359,10 @@ def spoken_of() -> set[str]:
     return {name for names in named if isinstance(names, list) for name in names}
 
 
+@cache
 def _header(notebook: Path) -> dict:
     """Return what a notebook's header says under `deathmatch`; {} without it."""
-    return _header_of(notebook.read_text())
-
-
-@cache
-def _header_of(text: str) -> dict:
-    header = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
+    header = re.match(r"---\n(.*?)\n---\n", notebook.read_text(), re.DOTALL)
     return yaml.safe_load(header[1]).get("deathmatch", {}) if header else {}
 
 

@@ -65,8 +65,3 @@ def rounds(ends_s: float, most: float = math.inf) -> Iterator[int]:
         number += 1
         yield number
         longest_s = max(longest_s, time.monotonic() - began_s)
-
-
-def minutes_left(ends_s: float) -> float:
-    """Return how many minutes are left until then, at least 0."""
-    return max(0, ends_s - time.monotonic()) / 60

@@ -80,7 +80,10 @@ class Installation(Clone):
         """Return how it is started."""
         if server.name != NAME:
             return super().command(server, values)
-        words = [_filled(word, values) for word in shlex.split(server.run)]
+        words = [
+            word.replace("{host}", str(values["host"])).replace("{port}", str(values["port"]))
+            for word in shlex.split(server.run)
+        ]
         return Command(words, own_environment(), paths.of_caller().resolve())
 
 
@@ -89,12 +92,6 @@ def own_environment() -> dict[str, str]:
     inside = str(paths.ROOT / "build")
     kept = [part for part in os.environ["PATH"].split(os.pathsep) if not part.startswith(inside)]
     return {**os.environ, "PATH": os.pathsep.join(kept)}
-
-
-def _filled(word: str, values: Mapping) -> str:
-    for name in ("host", "port"):
-        word = word.replace(f"{{{name}}}", str(values[name]))
-    return word
 
 
 def main(given: argparse.Namespace) -> int:
