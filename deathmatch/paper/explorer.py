@@ -63,7 +63,10 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
         "version": paths.version(),
         "dataset": dataset,
         "paper": paper,
-        "findings": about.findings_of(results),
+        "findings": [
+            {"sentence": one.finding.sentence, "number": one.number, "verdict": one.verdict}
+            for one in results
+        ],
         "datasets": [about.summary(name) for name in named],
         "citation": about.citation(dataset),
         "experiments": about.experiments(measured),

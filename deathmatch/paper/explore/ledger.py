@@ -20,7 +20,22 @@ and the "dataset" that decides it."""
 
 def rows(dataset: str, entries: Sequence[Entry], evidence: Evidence) -> list[dict]:
     """Return a row for each claim, in the order of claims.toml."""
-    return [_row(dataset, entry, evidence[entry.claim]) for entry in entries]
+    return [
+        {
+            "dataset": dataset,
+            "decided_by": entry.dataset,
+            "claim": entry.claim,
+            "source": post(entry.source),
+            "experiment": entry.experiment,
+            "says": entry.says,
+            "then": entry.then.verdict,
+            "now": entry.now.verdict,
+            "published": entry.published and verdict_words.short(entry.published),
+            **claim_rows.details(entry),
+            "compared": evidence[entry.claim],
+        }
+        for entry in entries
+    ]
 
 
 def evidence(dataset: str, known: Sequence[Claim]) -> Evidence:
@@ -59,19 +74,3 @@ def _compared(dataset: str, claim: Claim, when: str) -> list[tuple[str, str, str
                 pairs = frame.select("server", "variant").unique(maintain_order=True).rows()
                 variants += [(experiment, *pair) for pair in pairs]
     return list(dict.fromkeys(variants))
-
-
-def _row(dataset: str, entry: Entry, compared: list[dict]) -> dict:
-    return {
-        "dataset": dataset,
-        "decided_by": entry.dataset,
-        "claim": entry.claim,
-        "source": post(entry.source),
-        "experiment": entry.experiment,
-        "says": entry.says,
-        "then": entry.then.verdict,
-        "now": entry.now.verdict,
-        "published": entry.published and verdict_words.short(entry.published),
-        **claim_rows.details(entry),
-        "compared": compared,
-    }

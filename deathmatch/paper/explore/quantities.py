@@ -5,7 +5,7 @@ highest offered rate.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deathmatch.quantities.definitions import (
     CPU_PER_REPLY,
@@ -44,11 +44,9 @@ def _time(name: str, title: str, share: float) -> Shown:
     return Shown(name, title, "µs", words, share=share)
 
 
-_RATIO = QUANTITIES["error_ratio"]
-ERRORS = Shown("error_percent", "errors", "%", _RATIO.definition, _RATIO, scale=100)
-_WRONG_RATIO = QUANTITIES["wrong_ratio"]
-WRONG = Shown(
-    "wrong_percent", "wrong answers", "%", _WRONG_RATIO.definition, _WRONG_RATIO, scale=100
+ERRORS = replace(_shown("error_ratio"), name="error_percent", title="errors", unit="%", scale=100)
+WRONG = replace(
+    _shown("wrong_ratio"), name="wrong_percent", title="wrong answers", unit="%", scale=100
 )
 _CPU = _shown(CPU_PER_REPLY.name)
 _COST = [_CPU, _shown(SWITCHES_PER_REPLY.name), _shown(LARGEST_RSS.name)]
