@@ -24,7 +24,7 @@ def tree(tmp_path_factory, network) -> Tree:
     tree.briefly()
     # Three blocks are planned with less time around a trial than a busy machine may take.
     for name in ("OVERHEAD_S", "START_STOP_S"):
-        tree.replace("deathmatch/run/progress.py", f"\n{name} = 2 ", f"\n{name} = 1 ")
+        tree.replace("deathmatch/run/progress.py", f"\n{name} = 2 ", f"\n{name} = 0 ")
     tree.server("mine", "ok")
     tree.server("wrong", "wrong")
     words = ["mine", "wrong", "null", "--name", "mine", "--minutes", "0.1"]
@@ -197,7 +197,7 @@ def test_worse_is_what_the_whole_interval_says(statistic, low, high, worse):
 
 def test_a_variant_against_itself_is_compared_and_its_trials_are_a_dataset(tree):
     done = tree.deathmatch(
-        "measure", "null", "null", "--rates", "200", "--duration", "0.5", "--minutes", "0.7",
+        "measure", "null", "null", "--rates", "200", "--duration", "0.5", "--minutes", "0.4",
         "--seed", "3", "--experiment", "backlog", "--name", "twice",
         "--fail-if", "slower-than", "500", "%",
     ).succeeded()  # fmt: skip
