@@ -3,6 +3,7 @@
 from deathmatch.analysis import judging, verdict_words
 from deathmatch.analysis.ledger import Entry, Verdict
 
+# What a source is called: its author; another name stands for itself.
 SOURCES = {
     "walkin2009": "Walkin",
     "williams2009": "Williams",

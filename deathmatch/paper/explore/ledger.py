@@ -10,7 +10,6 @@ from deathmatch.analysis import published, selecting, verdict_words
 from deathmatch.analysis.ledger import WHEN, Entry
 from deathmatch.analysis.published import Claim
 from deathmatch.paper import claim_rows
-from deathmatch.paper.explore.servers import post
 from deathmatch.paper.explore.variants import Roles
 
 Evidence = dict[str, list[dict]]
@@ -25,7 +24,7 @@ def rows(dataset: str, entries: Sequence[Entry], evidence: Evidence) -> list[dic
             "dataset": dataset,
             "decided_by": entry.dataset,
             "claim": entry.claim,
-            "source": post(entry.source),
+            "source": claim_rows.SOURCES.get(entry.source, entry.source),
             "experiment": entry.experiment,
             "says": entry.says,
             "then": entry.then.verdict,

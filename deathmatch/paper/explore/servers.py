@@ -27,18 +27,13 @@ def rows(dataset: str, trials: list[dict]) -> list[dict]:
     return sorted(shown, key=lambda row: (row["title"].lower(), row["server"]))
 
 
-def post(source: str) -> str:
-    """Return what a source is called: its author, or "ours"."""
-    return SOURCES.get(source, source)
-
-
 def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
     release = server.release
     return {
         "server": server.name,
         "title": server.title,
         "language": server.language,
-        "post": post(server.source),
+        "post": SOURCES.get(server.source, server.source),
         "about": server.about,
         "instrument": server.instrument,
         "not_run": server.not_run or "",

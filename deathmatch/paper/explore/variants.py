@@ -58,7 +58,7 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
         tuple(row) for row in views.default_variants(seen.trials, name).select(_VARIANT).rows()
     }
     labels, alarms, classed = _labels(seen.trials), card.alarms(seen), _classes(seen)
-    of_sweep = quantities.of_sweep(spec.client)
+    of_sweep = quantities.OF_SWEEPS.get(spec.client, ())
     at = quantities.SHARES.index
     cells = {one.name: _cells(ranked, one, _VARIANT) for one in of_sweep if one.quantity}
     of_dataset = {"dataset": dataset, "experiment": name}
@@ -163,7 +163,7 @@ def _why(trials: pl.DataFrame, points: pl.DataFrame) -> str:
 
 def _of_rates(points: pl.DataFrame, client: str | None) -> list[dict]:
     """Return a row for each variant and offered rate, in order."""
-    columns = quantities.of_rate(client)
+    columns = quantities.OF_RATES.get(client, ())
     if not columns or points.is_empty():
         return []
     by = [*_VARIANT, RATE]
