@@ -441,7 +441,11 @@ def written(tmp_path_factory, network) -> Path:
     tree.miniature()
     tree.miniature("part", PART)
     tree.snakemake(dataset=MINIATURE.name).succeeded()
-    tree.snakemake("paper/part/report.html", dataset="part").succeeded()
+    findings = "paper/part/notebooks/00-findings.ipynb"
+    words = ["notebooks/00-findings.md", "--dataset", "part", "--out", findings]
+    tree.deathmatch("notebook", *words).succeeded()
+    words = ["--dataset", "part", "--notebooks", findings, "--out", "paper/part"]
+    tree.deathmatch("paper", *words).succeeded()
     return tree.path
 
 

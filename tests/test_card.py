@@ -16,14 +16,6 @@ from deathmatch.errors import UserError
 from deathmatch.plan import measure_design, paths
 from deathmatch.quantities.quantity import RATE
 
-WRITE = """
-import sys
-from deathmatch.analysis.views import Experiment
-from deathmatch.paper import card
-from deathmatch.plan.measure_design import Side
-card.show(card.of_subject(Experiment("mine", "backlog"), [Side(sys.argv[1])], 3, "measure"))
-"""
-
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory, network) -> Tree:
@@ -32,7 +24,7 @@ def tree(tmp_path_factory, network) -> Tree:
     tree.briefly()
     # Three blocks are planned with less time around a trial than a busy machine may take.
     for name in ("OVERHEAD_S", "START_STOP_S"):
-        tree.replace("deathmatch/run/progress.py", f"\n{name} = 2 ", f"\n{name} = 1 ")
+        tree.replace("deathmatch/run/progress.py", f"\n{name} = 2 ", f"\n{name} = 0 ")
     tree.server("mine", "ok")
     tree.server("wrong", "wrong")
     words = ["mine", "wrong", "null", "--name", "mine", "--minutes", "0.1"]
@@ -59,6 +51,13 @@ def test_a_card_begins_with_wrong_answers_and_with_the_cost_of_a_reply(tree: Tre
     assert f"version {paths.version()}, commit " in page
     assert "deathmatch measure mine wrong null --name mine --minutes 0.1<" in page
     assert not re.search(r"(src|href)=", page.replace("xlink:href", ""))
+    queue = card["facts"]["Listen backlog"]
+    assert re.match(r"the experiment sets none, the kernel has [\d\u202f]+", queue)
+    # Each row has numbers; those of points that do not count are in parentheses.
+    for row in card["servers"]:
+        if row["outcome"] == "measured":
+            cost = f"{row['cpu_us_per_reply']['median']:.1f}"
+            assert (f"<td>({cost}" in page) is not row["counts"]
 
 
 def test_no_ratio_is_formed_with_a_bound(tree: Tree):
@@ -110,19 +109,9 @@ def test_a_server_that_fails_its_checks_ends_the_run_at_once(tree: Tree):
     done = tree.deathmatch("measure", "wrong", "null", "mine", "--name", "first")
     assert done.status == 3 and "trial 2 of" not in done.text
     assert "wrong was not measured: answers wrongly: " in done.text
-    assert "[1/3]" not in done.text and (tree.path / "paper/first/card.html").exists()
-
-
-def test_a_card_names_how_the_kernel_saw_its_queue(tree: Tree):
-    card = json.loads((tree.path / "paper/mine/card.json").read_text())
-    queue = card["facts"]["Listen backlog"]
-    assert re.match(r"the experiment sets none, the kernel has [\d\u202f]+", queue)
-    # Each row has numbers; those of points that do not count are in parentheses.
-    page = (tree.path / "paper/mine/card.html").read_text()
-    for row in card["servers"]:
-        if row["outcome"] == "measured":
-            cost = f"{row['cpu_us_per_reply']['median']:.1f}"
-            assert (f"<td>({cost}" in page) is not row["counts"]
+    assert "[1/3]" not in done.text
+    card = json.loads((tree.path / "paper/first/card.json").read_text())
+    assert card["verdict"].startswith("wrong was not measured: answers wrongly: ")
 
 
 def test_a_card_fits_a_phone_and_two_sheets_of_paper(tree: Tree, browser, tmp_path):
@@ -140,18 +129,10 @@ def test_a_card_fits_a_phone_and_two_sheets_of_paper(tree: Tree, browser, tmp_pa
     page.close()
 
 
-def test_a_server_that_was_not_measured_has_a_card_with_the_reason(tree: Tree):
-    tree.run("python", "-c", WRITE, "wrong").succeeded()
-    card = json.loads((tree.path / "paper/mine/card.json").read_text())
-    assert card["verdict"].startswith("wrong was not measured: answers wrongly: ")
-
-
 def test_a_dataset_of_that_name_is_not_overwritten(tree: Tree):
     tree.server("smoke", "ok")
     said = tree.deathmatch("measure", "smoke").failed().text
     assert "there is another dataset called 'smoke'" in said and "--name" in said
-    said = tree.deathmatch("measure", "mine", "wrong", "postgres").failed().text
-    assert "there is no server 'postgres'" in said
 
 
 def test_a_side_is_a_server_with_settings():
@@ -169,48 +150,35 @@ def test_a_side_is_a_server_with_settings():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "names no server"),
-        ("yucan:", None),
         ("yucan:backlog", "names no server"),
         ("yucan:=5", "names no server"),
         ("yucann", "there is no server 'yucann'"),
+        ("yucan:backlogs=5", "did you mean 'backlog'"),
+        ("yucan:backlog=6", "its levels: 1, "),
     ],
 )
-def test_what_names_no_side_is_refused(text, says):
-    if says is None:
-        assert measure_design.side(text).named == ()
-        return
-    with pytest.raises(UserError, match=says):
-        measure_design.side(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [("yucan:backlogs=5", "did you mean 'backlog'"), ("yucan:backlog=6", "its levels: 1, ")],
-)
-def test_a_factor_or_level_that_is_not_there_is_named(text, says):
+def test_what_names_no_side_factor_or_level_is_refused(text, says):
     with pytest.raises(UserError) as error:
         measure_design.levels(measure_design.side(text), "backlog")
     assert says in str(error.value)
 
 
 def test_both_sides_need_an_experiment_under_load():
-    sides = [measure_design.side(name) for name in ("ws-null", "yucan")]
-    with pytest.raises(UserError, match=r"no experiment measures .* under load"):
-        measure_design.experiment(sides, None)
-    stores = [measure_design.side(name) for name in ("otp-store", "python-store")]
-    with pytest.raises(UserError, match=r"no experiment measures .* under load"):
-        measure_design.experiment(stores, None)
+    for names in (("ws-null", "yucan"), ("otp-store", "python-store")):
+        with pytest.raises(UserError, match=r"no experiment measures .* under load"):
+            measure_design.experiment([measure_design.side(name) for name in names], None)
     both = [measure_design.side(name) for name in ("null", "yucan")]
     assert measure_design.experiment(both, "single-thread") == "single-thread"
     with pytest.raises(UserError, match="'static' does not measure null, yucan"):
         measure_design.experiment(both, "static")
 
 
-def test_too_little_time_is_refused_before_anything_is_built(tree):
+def test_too_little_time_and_what_is_no_condition_are_refused_before_anything_is_built(tree):
     refused = tree.deathmatch("measure", "null", "null", "--minutes", "0.1").failed()
     assert "too few for 3 blocks" in refused.text and "--minutes" in refused.text
     assert not list((tree.path / "config/datasets").glob("null-*"))
+    said = tree.deathmatch("measure", "null", "null", "--fail-if", "slower").failed().text
+    assert "'slower' is no condition" in said and 'write "slower-than 5 %"' in said
 
 
 @pytest.mark.parametrize(
@@ -218,10 +186,8 @@ def test_too_little_time_is_refused_before_anything_is_built(tree):
     [
         ("cpu_us_per_reply", 1.06, 1.10, True),
         ("cpu_us_per_reply", 1.04, 1.10, False),
-        ("cpu_us_per_reply", 0.80, 0.90, False),
         ("reply_rate_overload_rps", 0.90, 0.94, True),
         ("reply_rate_overload_rps", 0.90, 0.96, False),
-        ("reply_rate_overload_rps", 1.06, 1.10, False),
         ("cpu_us_per_reply", None, None, False),
     ],
 )
@@ -229,14 +195,9 @@ def test_worse_is_what_the_whole_interval_says(statistic, low, high, worse):
     assert paired.worse_by({"statistic": statistic, "low": low, "high": high}, 0.05) == worse
 
 
-def test_a_condition_that_is_none_is_refused(tree):
-    said = tree.deathmatch("measure", "null", "null", "--fail-if", "slower").failed().text
-    assert "'slower' is no condition" in said and 'write "slower-than 5 %"' in said
-
-
 def test_a_variant_against_itself_is_compared_and_its_trials_are_a_dataset(tree):
     done = tree.deathmatch(
-        "measure", "null", "null", "--rates", "200", "--duration", "0.5", "--minutes", "0.7",
+        "measure", "null", "null", "--rates", "200", "--duration", "0.5", "--minutes", "0.4",
         "--seed", "3", "--experiment", "backlog", "--name", "twice",
         "--fail-if", "slower-than", "500", "%",
     ).succeeded()  # fmt: skip

@@ -26,6 +26,9 @@ kernelspec:
 :tags: [parameters]
 dataset = "quick"
 ```
+```{code-cell} ipython3
+hostile = HOSTILE
+```
 # What a title may hold {#sec-hostile}
 
 It was {eval}`hostile`. See @fig-hostile and @tbl-hostile.
@@ -37,7 +40,7 @@ import polars as pl
 from IPython.display import Markdown, display as show
 from deathmatch.paper import display
 display.setup(dataset)
-frame = pl.DataFrame({"label": [HOSTILE, "b"], "rate_rps": [1, 2]})
+frame = pl.DataFrame({"label": [hostile, "b"], "rate_rps": [1, 2]})
 chart = alt.Chart(frame).mark_point().encode(x="rate_rps", y="label", tooltip="label")
 display.figure(chart, label="fig-hostile", caption=hostile, alt=hostile, source="data/x")
 display.table(frame, label="tbl-hostile", caption=hostile, source="data/x")
@@ -52,13 +55,9 @@ def page(tmp_path_factory, browser):
     """The paper of a notebook whose every text is hostile, in a browser that points at all."""
     folder = tmp_path_factory.mktemp("hostile")
     source = folder / "hostile.md"
-    source.write_text(
-        NOTEBOOK.replace("{eval}", f"\n```{{code-cell}}\nhostile = {HOSTILE!r}\n```\n{{eval}}", 0)
-        .replace("# What a title", f"```{{code-cell}}\nhostile = {HOSTILE!r}\n```\n# What a title")
-        .replace("HOSTILE", "hostile")
-    )
+    source.write_text(NOTEBOOK.replace("HOSTILE", repr(HOSTILE)))
     executed = folder / "hostile.ipynb"
-    notebook.run(source, executed, {"dataset": "quick"}, folder / "figures")
+    notebook.run(source, executed, "quick", folder / "figures")
     here = ROOT / "tests" / "paper"
     (folder / "front.md").write_text("---\ntitle: A title\n---\n")
     build.build(

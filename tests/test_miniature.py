@@ -5,8 +5,7 @@ import polars as pl
 import pytest
 from conftest import MINIATURE, ROOT, Tree, copy_tree
 
-from deathmatch.analysis import history, phrases
-from deathmatch.capacity_search import search
+from deathmatch.analysis import phrases
 from deathmatch.data import archive, tables
 from deathmatch.paper.display import MIME
 from deathmatch.plan import files
@@ -26,20 +25,6 @@ def test_it_has_every_experiment_and_is_small():
     assert sum(path.stat().st_size for path in MINIATURE.rglob("*.*")) <= 3_000_000
     for experiment in EXPERIMENTS:
         assert read(experiment, "trials")["n"].unique().sort().to_list() == [1, 2, 3]
-
-
-def test_it_has_what_tests_ask_for():
-    """Servers that die, limits, WebSockets that are not opened, a search's ends, releases."""
-    assert read("select-crash")["server_state"].str.starts_with("died").any()
-    frames = [read(name) for name in EXPERIMENTS if name != "storage"]
-    limits = set().union(*(frame["limit"].drop_nulls() for frame in frames))
-    assert limits >= {"client", "none", "server", "testbed"}
-    assert read("c10k")["connection_timeouts"].max() > 0
-    ends = pl.concat([read(name, "probes") for name in ("dynamic", "history")], how="diagonal")
-    assert set(ends["outcome"].drop_nulls()) >= {search.FOUND, search.CLIENT}
-    assert search.OVERLOAD in set(read("dynamic", "probes")["step"])
-    systems = history.releases().join(read("history", "trials"), on="server", how="semi")
-    assert systems["system"].n_unique() >= 2
 
 
 def test_its_tables_are_made_again_from_its_raw_logs(tmp_path, network):

@@ -74,7 +74,6 @@ def test_from_a_new_folder_to_the_paper(tree: Tree):
     assert paper == f"report: paper/{DATASET}/report.html and paper/{DATASET}/report.pdf"
     assert "servers/exits did not start, in 2 trials: ended before it listened" in failed
     assert f"fix servers/exits, then ./shell snakemake --config dataset={DATASET}" in todo
-    assert "4 of 4 trials, 2 failed" in tree.snakemake("-n", **failing).text
     spec = json.loads((tree.path / f"figures/{DATASET}/fig-measured-servers.json").read_text())
     assert TITLE in json.dumps(spec)
     text = " ".join(html.unescape(page.read_text()).split())
@@ -132,26 +131,16 @@ def test_the_servers_of_the_guide_are_right(tree: Tree):
 def test_the_advice_is_what_can_be_typed(tree: Tree):
     tree.environment["DEATHMATCH_SHELL"] = "./shell"
     text = tree.deathmatch("new-server", "one").succeeded().text
-    assert "\n  ./shell deathmatch build one\n" in text
-    assert "\n  ./shell deathmatch measure one\n" in text
+    for words in ("build one", "measure one"):
+        assert f"\n  ./shell deathmatch {words}\n" in text
     assert "\n  ./shell snakemake --config dataset=smoke servers=one\n" in text
-    assert "other kinds: --kind, one of one-request, keep-alive, websocket" in text
     tree.environment["DEATHMATCH_SHELL"] = ""
-    text = tree.deathmatch("new-server", "two", "--kind=keep-alive").succeeded().text
-    assert "\n  deathmatch build two\n" in text
-    text = tree.deathmatch("new-server", "sockets", "--kind=websocket").succeeded().text
-    assert "deathmatch build sockets" in text and "deathmatch measure sockets" in text
     command = "python3 -m http.server {port}"
-    text = tree.deathmatch("new-server", "four", "--command", command).succeeded().text
-    assert text.startswith(f"servers/four/ is there, it starts your command: {command}\n")
+    text = tree.deathmatch("new-server", "two", "--command", command).succeeded().text
+    assert text.startswith(f"servers/two/ is there, it starts your command: {command}\n")
+    assert "\n  deathmatch build two\n" in text
     said = tree.deathmatch("new-server", "three", "--kind=udp").failed().text
     assert "there is no kind 'udp' of server\n  known: one-request, keep-alive, websocket" in said
     assert not (tree.path / "servers/three").exists()
     said = tree.deathmatch("new-server", "Bad Name").failed().text
     assert "new-server: 'Bad Name' cannot be the name of a server\n  use lower-case" in said
-
-
-def test_the_template_is_no_server(shared_tree: Tree):
-    assert "_template" not in files.names("server", shared_tree.path)
-    said = shared_tree.snakemake("-n", dataset="smoke", servers="_template").failed().text
-    assert "there is no server '_template'" in said

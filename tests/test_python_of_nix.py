@@ -79,16 +79,6 @@ def committed(tmp_path_factory, network, environment) -> Tree:
     return Tree(path, network, environment)
 
 
-def test_release_is_that_of_nixpkgs(committed):
-    said = committed.run("python", "--version").succeeded().text
-    assert said.startswith(f"Python {RELEASE}.")
-
-
-def test_plan(committed):
-    text = committed.snakemake("-n", dataset="quick").succeeded().text
-    assert "This was a dry-run" in text
-
-
 def test_report_of_the_committed_dataset(committed):
     """A part of it has a report; its verdicts are the paper's, which Debian's Python made."""
     committed.snakemake("paper", "paper/reference/notebooks/20-claims.ipynb").succeeded()

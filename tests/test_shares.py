@@ -47,9 +47,6 @@ def test_a_search_and_measuring_without_load_are_planned():
     assert searched.planned_s == 10.0
     stored = shares.spent(record("2026-11-25T10:00:00Z", spec={"measures": "storage"}))
     assert stored.planned_s == 5.6
-    # A server that died took less than was planned.
-    died = shares.spent(record("2026-11-25T10:00:00Z", offering_us=1_000_000))
-    assert died.planned_s == 1.0
 
 
 def test_time_between_trials_is_not_that_of_a_pause():

@@ -62,20 +62,11 @@ def test_actionlint_finds_nothing(name, actionlint):
     assert linted(actionlint, ROOT / FOLDER / name) == ""
 
 
-@pytest.mark.parametrize(
-    "old, new, found",
-    [
-        ("matrix.system }}", "matrix.sytem }}", 'property "sytem" is not defined'),
-        ("timeout-minutes: 120", "timeout-minuts: 120", 'unexpected key "timeout-minuts"'),
-        ("runs-on: ubuntu-24.04", "runs-on: ubuntu-23.04", 'label "ubuntu-23.04" is unknown'),
-        ("if: always()", "if: allways()", 'undefined function "allways"'),
-    ],
-)  # fmt: skip
-def test_actionlint_finds_a_mistake(old, new, found, actionlint, tmp_path):
+def test_actionlint_finds_a_mistake(actionlint, tmp_path):
     text = (ROOT / FOLDER / "ci.yml").read_text()
-    assert old in text
-    (tmp_path / "ci.yml").write_text(text.replace(old, new))
-    assert found in linted(actionlint, tmp_path / "ci.yml")
+    assert "matrix.system }}" in text
+    (tmp_path / "ci.yml").write_text(text.replace("matrix.system }}", "matrix.sytem }}"))
+    assert 'property "sytem" is not defined' in linted(actionlint, tmp_path / "ci.yml")
 
 
 def steps(read: dict) -> Iterator[tuple[str, dict]]:
@@ -132,31 +123,9 @@ def offered(tmp_path_factory) -> set[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_workflow_names_is_there(name, offered):
     files = {str(path) for path in project_files()}
-    assert missing(workflow(name), files, offered) == set()
-
-
-@pytest.mark.parametrize(
-    "command, lacking",
-    [
-        ("nix build .#httperf .#httperv", {".#httperv"}),
-        ("nix build .#checks.${{ matrix.system }}.nix-file", {".#checks.x86_64-linux.nix-file"}),
-        (".ci/go", {".ci/go"}),
-        ("python3 nix/fact.py", {"nix/fact.py"}),
-        ("./shel snakemake --config dataset=smok", {"./shel", "dataset=smok"}),
-        ("docker build --file Dockerfile .", {"Dockerfile"}),
-        ("cp paper/reference/deathmatch.htm site/", {"paper/reference/deathmatch.htm"}),
-    ],
-)  # fmt: skip
-def test_what_is_not_there_is_found(command, lacking, offered):
-    files = {str(path) for path in project_files()}
-    job = {"strategy": {"matrix": {"include": [{"system": "x86_64-linux"}]}}}
-    asking = {"jobs": {"one": job | {"steps": [{"run": command}]}}}
-    assert missing(asking, files, offered) == lacking
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_paths_that_start_a_workflow_are_there(name):
-    for trigger in workflow(name)["on"].values():
+    read = workflow(name)
+    assert missing(read, files, offered) == set()
+    for trigger in read["on"].values():
         for path in (trigger or {}).get("paths", []) if isinstance(trigger, dict) else []:
             assert list(ROOT.glob(path)), path
 

@@ -4,14 +4,11 @@ r"""Make the two papers of a dataset from its executed notebooks, or from one of
         --out paper/quick [--figures figures/quick] [--front F.md] [--references F.bib]
 
 writes `deathmatch.html` (one file, fetches nothing) and `deathmatch.pdf`, the same bytes each
-time; from `00-findings.ipynb` alone `report.html` and `report.pdf`. Input: `paper/source/front.md`
-(YAML title and abstract, then opening sections), the notebooks in the order given,
-`figures/<dataset>/`, `paper/source/references.bib`.
+time; from `00-findings.ipynb` alone `report.html` and `report.pdf`.
 
 A notebook's sections of the first level are the narrative, one sentence a line, which comes first
 in the paper, or an appendix, if the heading has the class `.appendix`. Code cells belong to the
-appendix. In a notebook the appendix comes first, so that each number stands after the cell that
-computes it. In HTML an appendix folds.
+appendix, which comes first in a notebook and folds in HTML.
 
 Prose is pandoc Markdown: `[@walkin2009]` cites, `@fig-x`, `@tbl-x` and `@sec-x` refer,
 `# Title {#sec-x}` names a section, `::: note` … `:::` sets a remark off,
@@ -72,7 +69,6 @@ def build(
     for path in (front, references):
         if not path.is_file():
             raise UserError("this file is missing", str(path), "the paper needs it")
-    # The study's HTML, by name.
     html_of: dict[str, str] = {}
     # It depends on all tables, and a notebook may run before some exist.
     usual = provenance.usual_testbed(dataset)
@@ -150,7 +146,7 @@ def _pandoc(
     references: Path,
     texts: dict[str, str],
 ) -> None:
-    template = {"html": "template.html", "typst": "template.typ"}[target]
+    template = "template.html" if target == "html" else "template.typ"
     command = [
         pypandoc.get_pandoc_path(), str(work / f"{kind}.md"), f"--from={MARKDOWN}",
         f"--to={target}", "--standalone", f"--template={PAPER / template}",

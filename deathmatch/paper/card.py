@@ -8,7 +8,7 @@ import html
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -34,8 +34,8 @@ from deathmatch.quantities.quantity import RATE, REPLY, Quantity
 PAPER = ROOT / "paper" / "source"
 WIDTH = 1000
 
-Section = tuple[str, str, str]
-"""A heading, HTML below it, and a remark below that."""
+Section = tuple[str, str]
+"""A heading, and HTML below it."""
 
 
 @dataclass(frozen=True)
@@ -116,16 +116,12 @@ def markdown(card: Card) -> str:
 def page(card: Card) -> str:
     """Return the card as a whole page of HTML."""
     sections = [
-        ("What was wrong", _list(card.wrong), ""),
+        ("What was wrong", _list(card.wrong)),
         *card.before,
-        (card.table_title, _table(card.heads, card.lines), card.table_remark),
+        (card.table_title, f"{_table(card.heads, card.lines)}\n{_small(card.table_remark)}"),
         *card.after,
     ]
-    body = "".join(
-        f"<h2>{html.escape(heading)}</h2>\n{content}\n"
-        + (f"<p><small>{html.escape(remark)}</small></p>\n" if remark else "")
-        for heading, content, remark in sections
-    )
+    body = "".join(f"<h2>{html.escape(heading)}</h2>\n{content}\n" for heading, content in sections)
     return Template((PAPER / "card.html").read_text()).substitute(
         title=html.escape(card.title),
         about=html.escape(card.about),
@@ -158,15 +154,15 @@ def of_subject(held: Experiment, sides: Sequence[Side], rounds: int, command: st
         "Intervals over rounds; ratios within rounds, of this server's CPU over the other's. "
         "\">\": the client came to its limit first. Numbers in parentheses come from points that "
         f"do not count.{pace}",
-        before=[(
-            "Rate, cost and latency", f'<div class="figures">{"".join(_charts(held, made))}</div>',
-            "Medians over rounds. Hollow points show the limit of the load generator, not of the "
-            "server.",
-        )],
+        before=[("Rate, cost and latency", (
+            f'<div class="figures">{"".join(_charts(held, made))}</div>\n'
+            + _small("Medians over rounds. Hollow points show the limit of the load generator, "
+                     "not of the server.")
+        ))],
         after=[
-            ("Connections", _table(["Connections", ""], facts.items(), "wide facts"), ""),
-            ("Checked before the load", _checks(own), ""),
-            ("Declared settings and limits", settings, ""),
+            ("Connections", _table(["Connections", ""], facts.items(), "wide facts")),
+            ("Checked before the load", _checks(own)),
+            ("Declared settings and limits", settings),
             _repeat(held, command),
         ],
         numbers={
@@ -254,7 +250,6 @@ def _repeat(held: Experiment, command: str) -> Section:
             f"<p><code>{html.escape(paper)}</code> writes the whole paper of these trials. "
             ".github/CONTRIBUTING.md says how to cite and hand in.</p>"
         ),
-        "",
     )
 
 
@@ -333,7 +328,7 @@ def servers_table(held: Experiment, made: Sequence[Row]) -> tuple[list[str], lis
     heads = [
         "Server", f"CPU per {'reply' if rated else 'echo'} (µs)", "Ratio to it",
         *(["Capacity (req/s)"] if rated else []),
-        *(of.heading or _shown(of.quantity).heading for of in analysis.columns(held)),
+        *(of.heading for of in analysis.columns(held)),
     ]  # fmt: skip
     lines = [[
         row.title,
@@ -357,12 +352,8 @@ def _capacity(row: Row) -> str:
     return phrases.brackets(row.capacity.rate)
 
 
-def _shown(quantity: Quantity) -> Quantity:
-    """Return a quantity in the unit that a reader expects: bytes of memory in MB."""
-    return replace(quantity, unit="MB") if quantity.unit == "B" else quantity
-
-
 def _number(quantity: Quantity, value: float | None) -> str:
+    """Return a value as a cell: bytes of memory in MB."""
     if value is None:
         return "–"
     shown = value / 1e6 if quantity.unit == "B" else value
@@ -373,8 +364,7 @@ def _checks(recorded: Sequence[dict]) -> str:
     """Return the table of the conformance checks of the first trial."""
     lines = [
         [check["name"], "as asked" if check["ok"] else f"failed: {check['seen']}"]
-        for record in recorded[:1]
-        for check in record.get("conformance", [])
+        for check in (recorded[0] if recorded else {}).get("conformance", [])
     ]
     return _table(["Check", "Result"], lines) if lines else ""
 
@@ -391,6 +381,10 @@ def _table(
         f'<div class="{classes}"><table><thead><tr>{head}</tr></thead>\n'
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def _small(text: str) -> str:
+    return f"<p><small>{html.escape(text)}</small></p>"
 
 
 def _list(items: Iterable[str]) -> str:

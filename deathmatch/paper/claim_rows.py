@@ -3,6 +3,7 @@
 from deathmatch.analysis import judging, verdict_words
 from deathmatch.analysis.ledger import Entry, Verdict
 
+# What a source is called: its author; another name stands for itself.
 SOURCES = {
     "walkin2009": "Walkin",
     "williams2009": "Williams",
@@ -31,18 +32,12 @@ def details(entry: Entry) -> dict:
     return {"facts": facts, "verdicts": verdicts}
 
 
-def _sides(verdict: Verdict) -> list[str]:
-    """Return a line for each side: what it is, and its value over trials."""
-    lines = []
+def _verdict(when: str, verdict: Verdict) -> dict:
+    lines = [verdict_words.effect_phrase(verdict)]
     for side in verdict.sides:
         effect = verdict_words.effect_text(side.interval)
         value = verdict_words.with_unit(effect, verdict.unit) if effect else "no value"
         lines.append(f"{side.what or 'all servers'}: {value}")
-    return lines
-
-
-def _verdict(when: str, verdict: Verdict) -> dict:
-    lines = [verdict_words.effect_phrase(verdict), *_sides(verdict)]
     if verdict.ages:
         time = "of the time" if verdict.of_the_time else "the oldest that runs, or today's"
         lines.append(f"On {'; '.join(age.phrase for age in verdict.ages)}: {time}.")

@@ -174,14 +174,9 @@ def left_out(label: str) -> None:
           "text/plain": f"{label}: left out. {text}"}, raw=True)  # fmt: skip
 
 
-def _intervals(spec: Any) -> bool:
+def _intervals(spec: dict) -> bool:
     """Return whether a chart draws from one bound to another, as intervals do."""
-    if isinstance(spec, list):
-        return any(map(_intervals, spec))
-    if not isinstance(spec, dict):
-        return False
-    ends = [spec.get("encoding", {}).get(side, {}).get("field", "") for side in ("x2", "y2")]
-    return any(end.startswith("high") for end in ends) or any(map(_intervals, spec.values()))
+    return re.search(r'"[xy]2": {"field": "high', json.dumps(spec)) is not None
 
 
 def render(spec: dict) -> dict[str, bytes]:
@@ -209,7 +204,7 @@ def _ordered(pdf: bytes) -> bytes:
 
 
 def table(
-    content: pl.DataFrame | GT | None,
+    frame: pl.DataFrame | None,
     *,
     label: str,
     caption: str,
@@ -217,21 +212,20 @@ def table(
     names: dict[str, str] | None = None,
     decimals: dict[str, int] | None = None,
 ) -> None:
-    """Show a polars frame, or a great_tables.GT for one that needs groups or own formats.
+    """Show a frame.
 
-    For a frame, `names` maps columns to headings (default: the column's name with its unit)
-    and `decimals` sets digits after the point (default: integers with thousands separated,
-    other numbers to three significant digits). Null shows as an en dash; text is Markdown.
-    None, or a frame without a row, is `left_out`.
+    `names` maps columns to headings (default: the column's name with its unit), and `decimals`
+    sets digits after the point (default: integers with thousands separated, other numbers to three
+    significant digits). Null shows as an en dash; text is Markdown. None, or a frame without a
+    row, is `left_out`.
     """
     _check(label, "tbl", caption)
-    if content is None:
+    if frame is None:
         return left_out(label)
-    if isinstance(content, pl.DataFrame):
-        empty, content = content.is_empty(), _formatted(content, names or {}, decimals or {})
-        if empty:
-            return left_out(label)
-    raw = content.with_id(label).as_raw_html()
+    made = _formatted(frame, names or {}, decimals or {})
+    if frame.is_empty():
+        return left_out(label)
+    raw = made.with_id(label).as_raw_html()
     about = {"kind": "table", "label": label, "caption": caption, "html": plain_table(raw)}
     show({MIME: about | {"source": _sources(source)}, "text/html": raw, "text/plain": label},
          raw=True)  # fmt: skip
@@ -262,9 +256,6 @@ def _formatted(frame: pl.DataFrame, names: dict, decimals: dict) -> GT:
 
 def plain_table(raw: str) -> str:
     """Return the bare `<table>` of great_tables' HTML: no styling, links to the explorer alone."""
-    element = re.search(r"<table.*?</table>", raw, re.S)
-    if not element:
-        raise UserError("the table has no rows to show")
 
     def clean(tag: re.Match) -> str:
         name, attributes = tag[1], tag[2]
@@ -274,7 +265,7 @@ def plain_table(raw: str) -> str:
             keep.append(f'style="text-align: {side[1]}"')
         return f"<{' '.join([name, *keep])}>"
 
-    return re.sub(r"<(\w+)([^>]*)>", clean, element[0])
+    return re.sub(r"<(\w+)([^>]*)>", clean, re.search(r"<table.*?</table>", raw, re.S)[0])
 
 
 def values(**named: object) -> None:
@@ -323,11 +314,6 @@ def _sources(source: str | Path | list[str | Path]) -> list[str]:
     return shown
 
 
-def _rounded(thing: Any) -> Any:
-    if isinstance(thing, dict):
-        return {key: _rounded(item) for key, item in thing.items()}
-    if isinstance(thing, list):
-        return [_rounded(item) for item in thing]
-    if isinstance(thing, float):
-        return float(f"{thing:.6g}")
-    return thing
+def _rounded(spec: dict) -> dict:
+    """Return a specification with its numbers to six significant digits."""
+    return json.loads(json.dumps(spec), parse_float=lambda text: float(f"{float(text):.6g}"))

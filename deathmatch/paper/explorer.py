@@ -18,6 +18,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import report, scripts, theme
 from deathmatch.paper.explore import about, ledger, quantities, servers, variants
+from deathmatch.paper.explore.quantities import OF_RATES, OF_SWEEPS
 from deathmatch.plan import files, paths
 from deathmatch.plan.paths import ROOT
 
@@ -63,7 +64,10 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
         "version": paths.version(),
         "dataset": dataset,
         "paper": paper,
-        "findings": about.findings_of(results),
+        "findings": [
+            {"sentence": one.finding.sentence, "number": one.number, "verdict": one.verdict}
+            for one in results
+        ],
         "datasets": [about.summary(name) for name in named],
         "citation": about.citation(dataset),
         "experiments": about.experiments(measured),
@@ -76,8 +80,8 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
             }
             for name, shown in quantities.named(spec.client for spec in known).items()
         },
-        "of_sweep": {s.name: [q.name for q in quantities.of_sweep(s.client)] for s in specs},
-        "of_rate": {s.name: [q.name for q in quantities.of_rate(s.client)] for s in specs},
+        "of_sweep": {s.name: [q.name for q in OF_SWEEPS.get(s.client, ())] for s in specs},
+        "of_rate": {s.name: [q.name for q in OF_RATES.get(s.client, ())] for s in specs},
         "servers": servers.rows(dataset, rows["trials"]),
         "claims": ledger.rows(dataset, entries, evidence),
         "theme": theme.config()["config"],

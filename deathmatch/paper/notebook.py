@@ -11,7 +11,6 @@ holds no times and no machine's paths; it appears only when every cell has succe
 """
 
 import argparse
-import ast
 import json
 import os
 import re
@@ -42,14 +41,13 @@ KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def run(source: Path, out: Path, parameters: dict[str, str], figures: Path) -> None:
-    """Execute `source` with `parameters` and write the result to `out` (.ipynb).
+def run(source: Path, out: Path, dataset: str, figures: Path) -> None:
+    """Execute `source` on a dataset and write the result to `out` (.ipynb).
 
-    Raises UserError for a notebook that cannot be read, an unknown parameter, a failing cell or
+    Raises UserError for a notebook that cannot be read or sets no dataset, a failing cell or
     expression (naming its line in `source`), a kernel that ended, or outputs that do not arrive.
     """
     notebook = read(source)
-    _check_parameters(notebook, parameters, source)
     notebook.cells = [new for cell in notebook.cells for new in _with_evaluation(cell)]
     notebook.metadata["kernelspec"] = KERNEL
     with tempfile.TemporaryDirectory(prefix="deathmatch-", ignore_cleanup_errors=True) as scratch:
@@ -62,7 +60,7 @@ def run(source: Path, out: Path, parameters: dict[str, str], figures: Path) -> N
             papermill.execute_notebook(
                 before,
                 after,
-                parameters,
+                {"dataset": dataset},
                 kernel_name="python3",
                 cwd=ROOT,
                 progress_bar=False,
@@ -93,7 +91,7 @@ def run(source: Path, out: Path, parameters: dict[str, str], figures: Path) -> N
 
 
 def read(source: Path) -> nbformat.NotebookNode:
-    """Return the notebook in a jupytext Markdown file; UserError if there is none."""
+    """Return the notebook in a jupytext Markdown file; UserError if there is none to run."""
     if not source.is_file():
         raise UserError("there is no such notebook", _shown(source))
     try:
@@ -107,27 +105,12 @@ def read(source: Path) -> nbformat.NotebookNode:
             "no code cell was found", _shown(source),
             "it needs a jupytext header and ```{code-cell} blocks",
         )  # fmt: skip
-    return notebook
-
-
-def _check_parameters(notebook: nbformat.NotebookNode, given: dict, source: Path) -> None:
-    cells = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
-    if not cells:
+    tagged = (c.source for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
+    if not re.search(r"^dataset = ", next(tagged, ""), re.M):
         raise UserError(
-            "no cell is tagged parameters", _shown(source), 'add one that sets dataset = "quick"'
+            "no cell tagged parameters sets the dataset", _shown(source), 'add dataset = "quick"'
         )
-    parameters = {
-        target.id
-        for node in ast.parse(cells[0].source).body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for name in given:
-        if name not in parameters:
-            raise UserError(
-                f"the parameters cell does not set {name!r}", _shown(source), f'add {name} = ""'
-            )
+    return notebook
 
 
 def _with_evaluation(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -161,8 +144,7 @@ def _private_jupyter(scratch: Path, figures: Path) -> dict[str, str]:
         "logging.getLogger('tornado.general').setLevel('CRITICAL'); "
         "kernelapp.launch_new_instance()"
     )
-    argv = [sys.executable, "-c", start, "-f", "{connection_file}"]
-    argv.append("--log-level=CRITICAL")
+    argv = [sys.executable, "-c", start, "-f", "{connection_file}", "--log-level=CRITICAL"]
     file.write_text(json.dumps({"argv": argv} | KERNEL))
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     return {
@@ -237,5 +219,5 @@ def main(given: argparse.Namespace) -> int:
     figures = given.figures or ROOT / "figures" / given.dataset
     # Notebooks start side by side: none may count on another for the folder.
     figures.mkdir(parents=True, exist_ok=True)
-    run(given.notebook, given.out, {"dataset": given.dataset}, figures)
+    run(given.notebook, given.out, given.dataset, figures)
     return 0

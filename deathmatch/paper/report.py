@@ -44,17 +44,11 @@ def front(labels: set[str], values: dict[str, str], dataset: str) -> str:
     """
     new = values.get(f"{NOTEBOOK}.new")
     title = "{value}`00-findings.new`" if new else "{value}`00-findings.headline` here"
-    head = f"---\ntitle: >-\n  {title}\n"
-    head += "subtitle: >-\n  {value}`00-findings.machine`\n---\n\n"
+    head = f"---\ntitle: >-\n  {title}\nsubtitle: >-\n  {{value}}`00-findings.machine`\n---\n\n"
     if new:
         shown = [_NEW, _SERVERS, _FINDINGS, _MEASURED, _REST]
     else:
         shown = [_FINDINGS, _MEASURED, _SERVERS, _REST]
-    text = head + "".join(shown)
-    text = text.replace("data/DATASET/", f"data/{dataset}/")
-    return "\n".join(line for line in text.split("\n") if _made(line, labels))
-
-
-def _made(line: str, labels: set[str]) -> bool:
-    """Return whether a line shows nothing, or what the notebook made."""
-    return not line.startswith("{show}`") or line.split("`")[1] in labels
+    lines = "".join([head, *shown]).replace("data/DATASET/", f"data/{dataset}/").split("\n")
+    made = (line for line in lines if line[:7] != "{show}`" or line.split("`")[1] in labels)
+    return "\n".join(made)

@@ -22,32 +22,16 @@ _SHAPES = [
 def over_years(
     frame: pl.DataFrame, title: str, theirs: pl.DataFrame | None = None
 ) -> alt.ConcatChart | None:
-    """Return the panels of `by_system` as one chart with one legend, for a page of paper."""
-    legend = alt.Legend(title="runtime", orient="top", columns=4, symbolOpacity=1)
-    panels = [
-        panel.properties(title=name, width=130, height=110)
-        for name, panel in by_system(frame, title, theirs, legend).items()
-    ]
-    return alt.concat(*panels, columns=_COLUMNS) if panels else None
-
-
-def by_system(
-    frame: pl.DataFrame,
-    title: str,
-    theirs: pl.DataFrame | None = None,
-    legend: alt.Legend | None = None,
-) -> dict[str, alt.LayerChart]:
     """Return by system a panel: the median over the year of release, with its interval.
 
     A colour and a shape are a runtime, so that a line changes both at a seam. All panels have one
-    pair of axes. `frame` has the columns system, year, release, runtime, trials, median, low, high,
-    and perhaps `outcome`, by which a median may be a lower bound: ≥ marks it. `theirs`, the posts'
-    own values, has system, year, median. Without a `legend` for all panels, each has its own with
-    the runtimes of its releases.
+    legend and one pair of axes. `frame` has the columns system, year, release, runtime, trials,
+    median, low, high, and perhaps `outcome`, by which a median may be a lower bound: ≥ marks it.
+    `theirs`, the posts' own values, has system, year, median. None without a value.
     """
     shown = frame.drop_nulls("median")
     if shown.is_empty():
-        return {}
+        return None
     texts = [verdict_words.effect_text(Interval.from_row(row)) for row in shown.to_dicts()]
     shown = shown.with_columns(measured=pl.Series(texts))
     theirs = shown.select("system", "year", "median").clear() if theirs is None else theirs
@@ -64,10 +48,10 @@ def by_system(
     # Also those of a release without a value, so that two quantities have the same colours.
     runtimes = sorted(frame["runtime"].unique(maintain_order=True), key=OWN_RUNTIME.__eq__)
     tooltip = ["release", "runtime", "year", alt.Tooltip("measured", title=title)]
-    panels = {}
+    keys = alt.Legend(title="runtime", orient="top", columns=4, symbolOpacity=1)
+    panels = []
     for name in shown["system"].unique(maintain_order=True):
         releases = shown.filter(system=name)
-        keys = legend or _own_legend(releases)
         colour = alt.Color("runtime:N", legend=keys, scale=alt.Scale(domain=runtimes))
         shape = alt.Shape("runtime:N", legend=keys, scale=alt.Scale(domain=runtimes, range=_SHAPES))
         mine = alt.Chart(releases).encode(x=x)
@@ -89,10 +73,5 @@ def by_system(
                 filled=False, shape="diamond", color=theme.GREY, size=55, strokeWidth=1.5
             )
             layers.append(diamonds.encode(x=x, y=y))
-        panels[name] = alt.layer(*layers)
-    return panels
-
-
-def _own_legend(releases: pl.DataFrame) -> alt.Legend:
-    runtimes = releases["runtime"].unique(maintain_order=True).to_list()
-    return alt.Legend(title=None, orient="bottom", columns=2, symbolOpacity=1, values=runtimes)
+        panels.append(alt.layer(*layers).properties(title=name, width=130, height=110))
+    return alt.concat(*panels, columns=_COLUMNS)

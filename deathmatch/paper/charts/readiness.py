@@ -16,7 +16,7 @@ PUBLISHED_CRASH_RPS = 6000
 HEIGHT = 150
 
 
-def by_idle(frame: pl.DataFrame, column: str, y_title: str, log_y: bool = False) -> alt.Chart:
+def by_idle(frame: pl.DataFrame, column: str, y_title: str) -> alt.Chart:
     """Return one panel a runtime, with one curve a mechanism, against the idle connections."""
     known = frame.filter(pl.col(column).is_not_null())
     group = ["title", "readiness", IDLE]
@@ -24,7 +24,7 @@ def by_idle(frame: pl.DataFrame, column: str, y_title: str, log_y: bool = False)
     return theme.multiples(
         curves.sort("title", "readiness", IDLE), IDLE, "median", "readiness", "title",
         low="low", high="high", order=MECHANISMS,
-        x_title="idle connections", y_title=y_title, log_y=log_y,
+        x_title="idle connections", y_title=y_title,
     )  # fmt: skip
 
 
@@ -77,6 +77,4 @@ def _crash(points: pl.DataFrame, deaths: pl.DataFrame, width: int) -> alt.LayerC
             marks.encode(x=alt.X(f"{RATE}:Q", title=x), y=alt.Y(f"{REPLY}:Q", title=y), text="text")
         )
     whole, *rest = layers
-    for layer in rest:
-        whole = whole + layer
-    return whole
+    return sum(rest, whole)

@@ -1,13 +1,10 @@
 """Where a dataset was measured, by what, and how to cite it, as dicts of text and numbers."""
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from deathmatch.analysis import provenance, views
-from deathmatch.analysis.findings import Result
 from deathmatch.data import archive
-from deathmatch.paper.explore.servers import post
+from deathmatch.paper.claim_rows import SOURCES
 from deathmatch.plan import files, paths
 
 _MACHINE = ["testbed", "cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain"]
@@ -43,14 +40,6 @@ def summary(dataset: str) -> dict:
     }
 
 
-def findings_of(results: Sequence[Result]) -> list[dict]:
-    """Return the study's findings with their numbers, and whether they hold."""
-    return [
-        {"sentence": one.finding.sentence, "number": one.number, "verdict": one.verdict}
-        for one in results
-    ]
-
-
 def experiments(measured: set[str]) -> list[dict]:
     """Return the experiments with their questions and the checks of an answer, by title."""
     known = [files.experiment(name) for name in files.names("experiment")]
@@ -58,9 +47,8 @@ def experiments(measured: set[str]) -> list[dict]:
         {
             "experiment": spec.name,
             "title": spec.title,
-            "post": post(spec.source),
+            "post": SOURCES.get(spec.source, spec.source),
             "question": spec.question,
-            "client": spec.client or "",
             "factors": {name: factor.title for name, factor in spec.factors.items()},
             "checks": [check.name for check in spec.conformance or ()],
         }

@@ -10,7 +10,6 @@ from deathmatch.analysis import published, selecting, verdict_words
 from deathmatch.analysis.ledger import WHEN, Entry
 from deathmatch.analysis.published import Claim
 from deathmatch.paper import claim_rows
-from deathmatch.paper.explore.servers import post
 from deathmatch.paper.explore.variants import Roles
 
 Evidence = dict[str, list[dict]]
@@ -20,7 +19,22 @@ and the "dataset" that decides it."""
 
 def rows(dataset: str, entries: Sequence[Entry], evidence: Evidence) -> list[dict]:
     """Return a row for each claim, in the order of claims.toml."""
-    return [_row(dataset, entry, evidence[entry.claim]) for entry in entries]
+    return [
+        {
+            "dataset": dataset,
+            "decided_by": entry.dataset,
+            "claim": entry.claim,
+            "source": claim_rows.SOURCES.get(entry.source, entry.source),
+            "experiment": entry.experiment,
+            "says": entry.says,
+            "then": entry.then.verdict,
+            "now": entry.now.verdict,
+            "published": entry.published and verdict_words.short(entry.published),
+            **claim_rows.details(entry),
+            "compared": evidence[entry.claim],
+        }
+        for entry in entries
+    ]
 
 
 def evidence(dataset: str, known: Sequence[Claim]) -> Evidence:
@@ -59,19 +73,3 @@ def _compared(dataset: str, claim: Claim, when: str) -> list[tuple[str, str, str
                 pairs = frame.select("server", "variant").unique(maintain_order=True).rows()
                 variants += [(experiment, *pair) for pair in pairs]
     return list(dict.fromkeys(variants))
-
-
-def _row(dataset: str, entry: Entry, compared: list[dict]) -> dict:
-    return {
-        "dataset": dataset,
-        "decided_by": entry.dataset,
-        "claim": entry.claim,
-        "source": post(entry.source),
-        "experiment": entry.experiment,
-        "says": entry.says,
-        "then": entry.then.verdict,
-        "now": entry.now.verdict,
-        "published": entry.published and verdict_words.short(entry.published),
-        **claim_rows.details(entry),
-        "compared": compared,
-    }

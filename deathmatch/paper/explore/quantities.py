@@ -5,7 +5,7 @@ highest offered rate.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deathmatch.quantities.definitions import (
     CPU_PER_REPLY,
@@ -44,11 +44,9 @@ def _time(name: str, title: str, share: float) -> Shown:
     return Shown(name, title, "µs", words, share=share)
 
 
-_RATIO = QUANTITIES["error_ratio"]
-ERRORS = Shown("error_percent", "errors", "%", _RATIO.definition, _RATIO, scale=100)
-_WRONG_RATIO = QUANTITIES["wrong_ratio"]
-WRONG = Shown(
-    "wrong_percent", "wrong answers", "%", _WRONG_RATIO.definition, _WRONG_RATIO, scale=100
+ERRORS = replace(_shown("error_ratio"), name="error_percent", title="errors", unit="%", scale=100)
+WRONG = replace(
+    _shown("wrong_ratio"), name="wrong_percent", title="wrong answers", unit="%", scale=100
 )
 _CPU = _shown(CPU_PER_REPLY.name)
 _COST = [_CPU, _shown(SWITCHES_PER_REPLY.name), _shown(LARGEST_RSS.name)]
@@ -68,13 +66,14 @@ _MESSAGES = [
 # CPU per reply depends on how many messages the client sends together.
 _PACING = [_shown("client_step_us"), _shown("client_hold_us")]
 
-_OF_SWEEPS = {
+# By load generator, what is shown of a whole sweep, and of each offered rate.
+OF_SWEEPS = {
     "httperf": [_shown(OVERLOAD), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:], _RESPONSE],
     "roundtrip": [_shown(OVERLOAD), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:]],
     "wsload": [*_MESSAGES, _CPU, *_PACING, *_COST[1:]],
     None: [_shown("bytes_per_message")],
 }
-_OF_RATES = {
+OF_RATES = {
     "httperf": [_shown("reply_rate_rps"), _CPU, ERRORS, WRONG, _RESPONSE, *_COST[1:]],
     "roundtrip": [_shown("reply_rate_rps"), _CPU, ERRORS, WRONG, *_COST[1:]],
 }
@@ -90,20 +89,10 @@ TIMED = {
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 
 
-def of_sweep(client: str | None) -> list[Shown]:
-    """Return what is shown of a whole sweep, of an experiment with this load generator."""
-    return _OF_SWEEPS.get(client, [])
-
-
-def of_rate(client: str | None) -> list[Shown]:
-    """Return what is shown of each offered rate."""
-    return _OF_RATES.get(client, [])
-
-
 def named(clients: Iterable[str | None]) -> dict[str, Shown]:
     """Return every quantity shown with these load generators, by name, the first ones first."""
     return {
         shown.name: shown
         for client in dict.fromkeys(clients)
-        for shown in (*of_sweep(client), *of_rate(client))
+        for shown in (*OF_SWEEPS.get(client, ()), *OF_RATES.get(client, ()))
     }

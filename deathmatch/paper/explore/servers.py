@@ -23,13 +23,8 @@ def rows(dataset: str, trials: list[dict]) -> list[dict]:
     of_datasets |= {name: systems.systems(name).drop_nulls("conformance") for name in others}
     shown = [_row(server, of_datasets) for server in known]
     gone = {trial["server"] for trial in trials} - {server.name for server in known}
-    shown += [_gone(name) for name in sorted(gone)]
+    shown += [_gone(name, shown[0]) for name in sorted(gone)]
     return sorted(shown, key=lambda row: (row["title"].lower(), row["server"]))
-
-
-def post(source: str) -> str:
-    """Return what a source is called: its author, or "ours"."""
-    return SOURCES.get(source, source)
 
 
 def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
@@ -38,7 +33,7 @@ def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
         "server": server.name,
         "title": server.title,
         "language": server.language,
-        "post": post(server.source),
+        "post": SOURCES.get(server.source, server.source),
         "about": server.about,
         "instrument": server.instrument,
         "not_run": server.not_run or "",
@@ -66,28 +61,16 @@ def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
         "packages": _packages(server),
         "sources": source_files(server),
         "measured": [
-            _measured(dataset, systems_of, server.name)
+            {"dataset": dataset} | {key: row[key] or "" for key in ("version", "conformance")}
             for dataset, systems_of in of_datasets.items()
-            if server.name in systems_of["server"]
+            for row in systems_of.filter(server=server.name).to_dicts()
         ],
     }
 
 
-def _gone(name: str) -> dict:
-    """Return a server of which only trials are left."""
-    texts = (
-        "language",
-        "post",
-        "not_run",
-        "release",
-        "origin",
-        "remark",
-        "run",
-        "build",
-        "variants",
-    )
-    lists = ("experiments", "limits", "deviations", "configurations", "packages", "sources")
-    empty = dict.fromkeys(texts, "") | {key: [] for key in (*lists, "measured")}
+def _gone(name: str, like: dict) -> dict:
+    """Return a server of which only trials are left, with the keys of another's row."""
+    empty = {key: [] if isinstance(value, list) else "" for key, value in like.items()}
     about = "Its folder is not here any more."
     own = {"server": name, "title": name, "about": about, "instrument": False, "year": None}
     return empty | own
@@ -99,9 +82,3 @@ def _packages(server: Server) -> list[str]:
     listed = {"tools": packages.tools, "Debian": packages.debian, "Nix": packages.nix or ()}
     lines = [f"{title}: {', '.join(names)}" for title, names in listed.items() if names]
     return lines + [f"{kind}: {file}" for kind, file in packages.lists.items()]
-
-
-def _measured(dataset: str, systems_of: pl.DataFrame, name: str) -> dict:
-    row = systems_of.row(by_predicate=pl.col("server") == name, named=True)
-    shown = ("version", "conformance")
-    return {"dataset": dataset} | {key: row[key] or "" for key in shown}

@@ -14,7 +14,6 @@ import polars as pl
 
 from deathmatch.analysis import by_trial, card, classes, reply_rates, stats, systems, views
 from deathmatch.analysis.reply_rates import RATE
-from deathmatch.analysis.stats import Interval
 from deathmatch.analysis.views import LABEL_FACTORS
 from deathmatch.data import limits
 from deathmatch.paper.explore import quantities
@@ -59,7 +58,8 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
         tuple(row) for row in views.default_variants(seen.trials, name).select(_VARIANT).rows()
     }
     labels, alarms, classed = _labels(seen.trials), card.alarms(seen), _classes(seen)
-    of_sweep = quantities.of_sweep(spec.client)
+    of_sweep = quantities.OF_SWEEPS.get(spec.client, ())
+    at = quantities.SHARES.index
     cells = {one.name: _cells(ranked, one, _VARIANT) for one in of_sweep if one.quantity}
     of_dataset = {"dataset": dataset, "experiment": name}
     rates = [of_dataset | row for row in _of_rates(ranked, spec.client)]
@@ -72,7 +72,9 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
         base = of_dataset | dict(zip(_VARIANT, key))
         own = times.get(key, {})
         sweep = {
-            one.name: cells[one.name].get(key) if one.quantity else _quantile(own, one)
+            one.name: cells[one.name].get(key)
+            if one.quantity
+            else measured([times_us[at(one.share)] for times_us in own.values()])
             for one in of_sweep
         }
         shown_rows.variants.append(
@@ -118,13 +120,9 @@ def measured(
 ) -> list[float | int] | None:
     """Return one value a trial as a measured quantity; `at_least`: it may be more."""
     known = [scale * value for value in values if value is not None and isfinite(value)]
-    return cell(stats.interval(known), at_least)
-
-
-def cell(over_trials: Interval, at_least: bool = False) -> list[float | int] | None:
-    """Return an interval over trials as a measured quantity; `at_least`: it may be more."""
-    if not over_trials.trials:
+    if not known:
         return None
+    over_trials = stats.interval(known)
     ends = [_short(end) for end in (over_trials.estimate, over_trials.low, over_trials.high)]
     return [*ends, over_trials.trials, *([1] if at_least else [])]
 
@@ -163,15 +161,9 @@ def _why(trials: pl.DataFrame, points: pl.DataFrame) -> str:
     return ""
 
 
-def _quantile(times: dict[int, list], shown: Shown) -> list | None:
-    """Return a quantile of the times of one variant, over its trials."""
-    at = quantities.SHARES.index(shown.share)
-    return measured([quantiles[at] for quantiles in times.values()], shown.scale)
-
-
 def _of_rates(points: pl.DataFrame, client: str | None) -> list[dict]:
     """Return a row for each variant and offered rate, in order."""
-    columns = quantities.of_rate(client)
+    columns = quantities.OF_RATES.get(client, ())
     if not columns or points.is_empty():
         return []
     by = [*_VARIANT, RATE]

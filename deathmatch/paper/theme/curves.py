@@ -54,7 +54,8 @@ def lines(
     y_scale = alt.Scale(type="log" if log_y else "linear", domain=domain, nice=False)
     scale = alt.Scale(domain=order or ours["_label"].unique(maintain_order=True).to_list())
     colour = alt.Color(f"{series}:N", legend=None, scale=scale)
-    chosen = parts.pick(series)
+    # A click on a label, point or legend entry isolates a series.
+    chosen = alt.selection_point(fields=[series], bind="legend", on="click", clear="dblclick")
     faded = alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12))
     base = alt.Chart(ours).encode(
         x=alt.X(f"{x}:Q", title=x_title or axes.title(x), scale=x_scale, axis=axes.axis(x_scale)),
@@ -73,7 +74,11 @@ def lines(
     ]
     if low and high and ours[low].count():
         pale = alt.when(chosen).then(alt.value(0.18)).otherwise(alt.value(0.03))
-        layers.insert(0, parts.interval(ours, x, low, high, series).encode(opacity=pale))
+        band = alt.Chart(ours).encode(
+            x=f"{x}:Q", y=f"{low}:Q", y2=high, opacity=pale,
+            color=alt.Color(f"{series}:N", legend=None),
+        )  # fmt: skip
+        layers.insert(0, band.mark_area(opacity=0.18))
     if len(hollow):
         layers.append(base.mark_point(filled=False, strokeWidth=1.5).properties(data=hollow))
     if len(theirs):
@@ -126,7 +131,6 @@ def multiples(
     order: list[str],
     x_title: str,
     y_title: str,
-    log_y: bool = False,
 ) -> alt.ConcatChart:
     """Return one small chart for each level of `panel`, with one legend and scales of their own.
 
@@ -141,17 +145,15 @@ def multiples(
     charts = []
     for name in frame[panel].unique(maintain_order=True).to_list():
         mine = frame.filter(pl.col(panel) == name)
-        values = [mine[column].drop_nulls() for column in (y, low, high)]
-        scale = alt.Scale(type="log" if log_y else "linear", nice=False,
-                          domain=axes.domain([mine], [y, low, high], log_y))  # fmt: skip
+        domain = axes.domain([mine], [y, low, high], log=False)
         base = alt.Chart(mine, title=name).encode(
             x=alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickCount=4)),
-            y=alt.Y(f"{y}:Q", title=y_title, scale=scale,
-                    axis=axes.axis(scale) if log_y else alt.Axis(tickCount=4)),
+            y=alt.Y(f"{y}:Q", title=y_title, axis=alt.Axis(tickCount=4),
+                    scale=alt.Scale(type="linear", nice=False, domain=domain)),
             color=colour, tooltip=axes.tooltip(mine, **shown),
         )  # fmt: skip
         layers = [base.mark_line(), base.mark_point(size=30)]
-        if len(values[1]):
+        if mine[low].count():
             layers.insert(0, base.mark_area(opacity=0.18).encode(y=f"{low}:Q", y2=high))
         charts.append(alt.layer(*layers).properties(width=145, height=115))
     return alt.concat(*charts, columns=3)

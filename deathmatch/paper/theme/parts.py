@@ -1,4 +1,4 @@
-"""The parts of curves: intervals, published values, labels at their ends, a choice among them."""
+"""The parts of curves: published values, and labels at their ends."""
 
 import altair as alt
 import numpy as np
@@ -7,19 +7,6 @@ from scipy.optimize import isotonic_regression
 
 from deathmatch.paper.theme import axes
 from deathmatch.paper.theme.axes import GREY
-
-
-def pick(series: str) -> alt.Parameter:
-    """Return a selection of series: a click on a label, point or legend entry isolates one."""
-    return alt.selection_point(fields=[series], bind="legend", on="click", clear="dblclick")
-
-
-def interval(frame: pl.DataFrame, x: str, low: str, high: str, series: str) -> alt.Chart:
-    """Return the uncertainty of curves, as a shaded band."""
-    base = alt.Chart(frame).encode(
-        x=f"{x}:Q", y=f"{low}:Q", y2=high, color=alt.Color(f"{series}:N", legend=None)
-    )
-    return base.mark_area(opacity=0.18)
 
 
 def published(frame: pl.DataFrame, x: str, y: str, series: str, label: str) -> alt.LayerChart:
