@@ -108,7 +108,7 @@ def test_the_paper_is_that_of_the_whole_checkout(nix, tree, tmp_path):
 def test_a_dataset_of_the_paper_that_is_missing_is_refused(nix, tree, tmp_path):
     """By Snakemake, and by Nix, which has no folder to copy."""
     folder = shutil.copytree(tree, tmp_path / "tree")
-    name = files.dataset("reference").decided_by[0]
+    name = files.dataset("reference").also[0]
     shutil.rmtree(folder / "data" / name)
     variables = nix.outputs(tree)["devShells"][SYSTEM]["default"]["variables"]
     script = "snakemake paper --dry-run --config dataset=reference"
@@ -116,7 +116,7 @@ def test_a_dataset_of_the_paper_that_is_missing_is_refused(nix, tree, tmp_path):
     said = done.stdout + done.stderr
     assert done.returncode != 0 and "Traceback" not in said, said
     assert f"data/{name} is missing, and the paper would be another one without it" in said
-    assert "config/datasets/reference.toml, key decided_by: " in said
+    assert "config/datasets/reference.toml, key also: " in said
     assert f"git checkout -- data/{name}" in said
     with pytest.raises(Refused, match=f"data/{name} .*does not exist"):
         nix.outputs(folder)
