@@ -181,7 +181,7 @@ def _must_be_alike(trial: Trial) -> Iterator[tuple[str, str, object, object]]:
     # Rounds may have different machines, on which these may differ too.
     machine = record.get("machine") or {}
     testbed = record["testbed"], machine.get("cpu"), machine.get("kernel")
-    pinned = trial.factors.get("schedulers") == "all"
+    pinned = spec["factors"].get("schedulers") == "all"
     yield "DM-DESCRIPTORS", "descriptors", testbed, record["descriptors"]
     if record.get("cpus"):
         yield "DM-CPUS", "CPUs", (testbed, pinned), record["cpus"]
