@@ -117,9 +117,6 @@ def tools_and_machine(evidence: Evidence) -> Iterator[Finding]:
         for value in values:
             text = f"{name} is {value}, and {usual} elsewhere"
             yield fault(check, places[value], text, APART)
-    for trial in evidence.trials:
-        if not trial.record.get("tools"):
-            yield fault("DM-TOOLS", trial.where, "its record names no tools")
 
 
 def clean_commit(evidence: Evidence) -> Iterator[Finding]:
@@ -174,7 +171,7 @@ def _must_be_alike(trial: Trial) -> Iterator[tuple[str, str, object, object]]:
     if trial.is_measured:
         yield "DM-SERVER", "sources", server, spec[SOURCES]
         yield "DM-SERVER", "version", server, record["version"]
-    for side, tools in record.get("tools", {}).items():
+    for side, tools in record["tools"].items():
         yield "DM-TOOLS", f"names of the {side}'s tools", (experiment, server), sorted(tools)
     if not trial.points:
         return
