@@ -27,8 +27,7 @@ def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
         return points.filter(outcome=search.FOUND)
     if which in (Points.ALL, Points.TRIALS) or "client_limited" not in points.columns:
         return points
-    if which == Points.STEADY:
-        points = laws.steady(points)
+    points = laws.steady(points) if which == Points.STEADY else points
     # Without a whole report only the server's end is known.
     reported = which == Points.ENDING or pl.col("report").ne_missing("truncated")
     return laws.upheld(points).filter(~limits.by_harness(points), reported)
