@@ -290,9 +290,6 @@ def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
     plan = "config/datasets/next/tiny.toml"
     tree.write(plan, PLAN.replace("# of it", "[refuse]\nnull_drift = 0"))
     chosen = {"dataset": "next/tiny", "sitting": "first"}
-    said = tree.snakemake("-n", **chosen).succeeded().text
-    assert re.search(r"first +backlog +1-2 +2 +0\.\d +\S+ +not measured", said)
-    assert re.search(r"second +backlog +3 +1 ", said) and "0 of 2 trials" in said
     said = tree.snakemake(**chosen).failed().text
     assert "first is refused: the servers' CPU time for each reply changed by" in said
     assert "sitting=first repeats first" in said
@@ -301,12 +298,18 @@ def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
         names = [name for name in aside.getnames() if name.endswith("/trial.json")]
         record = json.loads(aside.extractfile(names[0]).read())
     assert len(names) == 2 and record["dataset"] == "tiny"
+    said = tree.snakemake("-n", **chosen).succeeded().text
+    assert re.search(r"first +backlog +1-2 +2 +0\.\d .*refused: the servers' CPU time", said)
+    assert (
+        re.search(r"second +backlog +3 +1 +0\.\d .*not measured", said) and "0 of 2 trials" in said
+    )
 
     tree.replace(plan, "null_drift = 0\n", "stolen = 1.0\n")
     said = tree.snakemake(**chosen).succeeded().text
     assert "it lacks second" in said and "sitting=second goes on" in said
     assert kept(tree)[1:] == [("first", 2, False)] and records(tree) == 2
     assert (tree.path / NESTED / "backlog" / "raw.tar.xz").is_file()
+    assert "sitting=second" in tree.snakemake("paper", dataset="next/tiny").failed().text
     assert "the sitting first is measured 20" in tree.snakemake(**chosen).failed().text
 
     # Where only what is committed is, the earlier rounds are not there to make tables of.
