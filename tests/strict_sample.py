@@ -6,7 +6,6 @@ and they get what a virtual machine cannot say of its processor, so that every r
 
 import json
 import shutil
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -34,15 +33,11 @@ def planned() -> dict[str, Trial]:
 
 
 def unpack(experiment: str, wanted: Callable[[str], bool], to: Path) -> None:
-    """Unpack those trials' raw logs of an experiment whose path `wanted` takes."""
-    with tarfile.open(MINIATURE / experiment / archive.NAME) as members:
-        for member in members:
-            server, variant, *rest = Path(member.name).parts
-            name = "/".join([server, variant, *rest])
-            if member.isfile() and wanted(name):
-                file = to / experiment / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(members.extractfile(member).read())
+    """Unpack those trials' raw logs of an experiment the path of whose record `wanted` takes."""
+    archive.unpack(MINIATURE / experiment / archive.NAME, to / experiment)
+    for file in inventory.recorded(to):
+        if not wanted(str(file.relative_to(to / experiment))):
+            shutil.rmtree(file.parent)
 
 
 @dataclass

@@ -3,96 +3,57 @@
 import shutil
 import subprocess
 import tarfile
+from pathlib import Path
 
-import pytest
-from conftest import ROOT, Tree, copy_tree
+from conftest import ROOT, Tree
 
 MEASURED = ROOT / "tests" / "data" / "yucan"
 
 
-@pytest.fixture
-def tree(tmp_path, network) -> Tree:
-    tree = Tree(copy_tree(tmp_path / "tree"), network)
-    levels = 'backlog = [1]\nschedulers = ["all"]\nsomaxconn = [128]'
+def contents(folder: Path) -> dict[Path, bytes]:
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder): path.read_bytes() for path in paths}
+
+
+def test_what_was_measured_is_packed_and_comes_back(tree: Tree, tmp_path):
+    levels = 'backlog = [1, 5]\nschedulers = ["all"]\nsomaxconn = [128]'
     tree.dataset("tiny", ["yucan"], [500, 2000], levels=levels)
-    shutil.copytree(MEASURED, tree.path / "data/tiny/backlog/yucan")
-    return tree
-
-
-def test_what_is_packed_is_what_was_measured(tree: Tree, tmp_path):
-    tree.deathmatch("archive", "tiny").succeeded()
-    packed = tree.path / "data/tiny/backlog/raw.tar.xz"
+    folder = tree.path / "data/tiny/backlog"
+    kept, packed = folder / "yucan", folder / "raw.tar.xz"
+    shutil.copytree(MEASURED, kept)
+    done = tree.deathmatch("archive", "tiny").failed()
+    assert "1 of 2 trials are missing, the first data/tiny/backlog/" in done.text
+    assert [*folder.iterdir()] == [kept]
+    tree.deathmatch("archive", "tiny", "--measured").succeeded()
     first = packed.read_bytes()
     with tarfile.open(packed) as archive:
         archive.extractall(tmp_path / "out")
-    kept = {
-        path.relative_to(MEASURED): path.read_bytes()
-        for path in MEASURED.rglob("*")
-        if path.is_file()
-    }
-    unpacked = tmp_path / "out" / "yucan"
-    assert kept and kept == {
-        path.relative_to(unpacked): path.read_bytes()
-        for path in unpacked.rglob("*")
-        if path.is_file()
-    }
-    for path in (tree.path / "data/tiny").rglob("*.json"):
-        path.touch()
-    tree.deathmatch("archive", "tiny").succeeded()
-    assert packed.read_bytes() == first
-
-
-def test_half_a_dataset_is_not_packed(tree: Tree):
-    tree.dataset("tiny", ["yucan", "null"], [500, 2000])
-    done = tree.deathmatch("archive", "tiny").failed()
-    assert "trials are missing, the first data/tiny/backlog/" in done.text
-    assert not list((tree.path / "data/tiny").rglob("raw*"))
-
-
-def test_what_is_measured_so_far_goes_on_in_another_clone(tree: Tree):
-    levels = 'backlog = [1, 5]\nschedulers = ["all"]\nsomaxconn = [128]'
-    tree.dataset("tiny", ["yucan"], [500, 2000], levels=levels)
+    assert contents(MEASURED) == contents(tmp_path / "out" / "yucan") != {}
+    (record,) = folder.rglob("trial.json")
+    record.touch()
     tree.deathmatch("archive", "tiny", "--measured").succeeded()
-    folder = tree.path / "data/tiny/backlog"
-    own = next((folder / "yucan").glob("*/1"))
-    before = {path.name: path.read_bytes() for path in own.iterdir() if path.is_file()}
-    shutil.rmtree(folder / "yucan")
-    # What an interrupted trial left, without a record, is no result.
-    own.mkdir(parents=True)
-    (own / "server.log").write_text("interrupted")
-    done = tree.deathmatch("unpack", "tiny").succeeded()
-    assert "raw.tar.xz: 1 trials" in done.text
-    assert {path.name: path.read_bytes() for path in own.iterdir() if path.is_file()} == before
-    assert not list(folder.glob(".unpacked-*"))
-
-
-def test_unpacking_keeps_what_is_measured_here(tree: Tree):
-    tree.deathmatch("archive", "tiny").succeeded()
-    record = next((tree.path / "data/tiny").rglob("trial.json"))
+    assert packed.read_bytes() == first
+    # What is measured here stays.
     record.write_text("mine")
     done = tree.deathmatch("unpack", "tiny").succeeded()
     assert "0 trials, 1 were there" in done.text and record.read_text() == "mine"
-
-
-def test_a_damaged_archive_changes_nothing(tree: Tree):
-    tree.deathmatch("archive", "tiny").succeeded()
-    packed = tree.path / "data/tiny/backlog/raw.tar.xz"
-    packed.write_bytes(packed.read_bytes()[:-100])
-    shutil.rmtree(tree.path / "data/tiny/backlog/yucan")
+    # What an interrupted trial left, without a record, is no result.
+    record.unlink()
+    (record.parent / "left").write_text("interrupted")
+    assert "raw.tar.xz: 1 trials" in tree.deathmatch("unpack", "tiny").succeeded().text
+    assert contents(kept) == contents(MEASURED)
+    shutil.rmtree(kept)
+    packed.write_bytes(first[:-100])
     done = tree.deathmatch("unpack", "tiny").failed()
     assert "data/tiny/backlog/raw.tar.xz: it cannot be unpacked" in done.text
-    assert sorted((tree.path / "data/tiny/backlog").iterdir()) == [packed]
+    assert [*folder.iterdir()] == [packed]
     packed.unlink()
     assert "no experiment there has a raw.tar.xz" in tree.deathmatch("unpack", "tiny").failed().text
 
 
 def test_the_committed_datasets_are_no_burden_to_a_clone():
     """Each clone fetches them."""
-    weights = {
-        "reference": (60, 40e6),
-        "history": (6, 5e6),
-        "history-capacity": (7, 8e6),
-    }
+    weights = {"reference": (60, 40e6), "history": (6, 5e6), "history-capacity": (7, 8e6)}
     for folder, (least_files, most_bytes) in weights.items():
         words = ["git", "ls-files", f"data/{folder}"]
         listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -100,9 +61,9 @@ def test_the_committed_datasets_are_no_burden_to_a_clone():
         assert len(sizes_bytes) > least_files and sum(sizes_bytes) < most_bytes, folder
 
 
-def test_tables_are_made_again_from_an_archive(tmp_path, network):
-    """One command for a packed dataset; its trials have no folders."""
-    tree = Tree(copy_tree(tmp_path / "tree"), network)
+def test_tables_are_made_again_from_an_archive(tree: Tree):
+    """One command for a packed dataset; its trials have no folders. In any surroundings."""
+    tree.environment = {"TZ": "Asia/Kathmandu", "POLARS_MAX_THREADS": "4", "PYTHONHASHSEED": "2"}
     for experiment in ("overhead", "storage"):
         folder = tree.path / "data/reference" / experiment
         folder.mkdir(parents=True)
@@ -118,6 +79,9 @@ def test_tables_are_made_again_from_an_archive(tmp_path, network):
     (folder / "raw.tar.xz").write_bytes(b"")
     done = tree.deathmatch("tidy", "data/reference/storage").failed()
     assert "data/reference/storage/raw.tar.xz: it cannot be unpacked" in done.text
+    (folder / "raw.tar.xz").unlink()
+    done = tree.deathmatch("tidy", "data/reference/storage").failed()
+    assert "data/reference/storage: no trial is measured\n  run snakemake" in done.text
 
 
 def test_sha256sum_agrees_with_the_checksums_of_the_committed_dataset():

@@ -14,7 +14,7 @@ from deathmatch.analysis import published
 from deathmatch.cli import main as command_line
 from deathmatch.data import kernel_samples, records, tidy
 from deathmatch.errors import Truncated, UserError
-from deathmatch.load import httperf, registry, roundtrip, wsload
+from deathmatch.load import registry, wsload
 from deathmatch.measure import server_process
 from deathmatch.plan import files, validation_errors
 
@@ -23,70 +23,40 @@ HTTPERF = (TRIAL / "httperf-500.txt").read_text()
 RECORD = json.loads((TRIAL / "trial.json").read_text())
 
 
-@pytest.mark.parametrize(
-    ("found", "damaged"),
-    [
-        (r"test-duration [\d.]+", "test-duration -1.0"),
-        (r"Net I/O: [\d.]+", f"Net I/O: {'9' * 306}"),
-        (r"2xx=\d+", "2xx=7"),
-        (r"( +0\.\d{3}) \d+\n", r"\1 99999\n"),
-    ],
-)
-def test_a_report_of_httperf_that_cannot_be_is_told(found, damaged):
-    report = re.sub(found, damaged, HTTPERF, count=1)
-    assert report != HTTPERF
-    httperf.GENERATOR.parse((HTTPERF,), 1)
-    with pytest.raises(Truncated):
-        httperf.GENERATOR.parse((report,), 1)
+# A report is one of texts; a summary of wsload stands beside a table of times.
+SOUND = {
+    "httperf": (HTTPERF, lambda text: (text,)),
+    "roundtrip": (ROUNDTRIP[0].decode(), lambda text: (text,)),
+    "wsload": (SUMMARY.decode(), lambda text: wsload.Report((text,), TIMES)),
+}
 
 
 @pytest.mark.parametrize(
-    ("found", "damaged"),
+    ("name", "found", "damaged"),
     [
-        ("connections: 8\n", "connections: eight\n"),
-        ("offered_rate_rps: 200.000", "offered_rate_rps: nan"),
-        ("latency 160.000 161.024 4", "latency 160.000 161.024 5"),
-        ("errors_other: 1", "errors_other: 0"),
+        ("httperf", r"test-duration [\d.]+", "test-duration -1.0"),
+        ("httperf", r"Net I/O: [\d.]+", f"Net I/O: {'9' * 306}"),
+        ("httperf", r"2xx=\d+", "2xx=7"),
+        ("httperf", r"( +0\.\d{3}) \d+\n", r"\1 99999\n"),
+        ("roundtrip", "connections: 8\n", "connections: eight\n"),
+        ("roundtrip", "offered_rate_rps: 200.000", "offered_rate_rps: nan"),
+        ("roundtrip", "latency 160.000 161.024 4", "latency 160.000 161.024 5"),
+        ("roundtrip", "errors_other: 1", "errors_other: 0"),
+        ("wsload", '"cpu_us": 5', '"cpu_us": -5'),
+        ("wsload", '"loop_busy_share": 0.5', '"loop_busy_share": NaN'),
+        ("wsload", '"echoed_count": 4', '"echoed_count": 5'),
+        ("wsload", '"mismatched_count": 0', '"mismatched_count": null'),
+        ("wsload", '"refused": 1', '"rejected": 1'),
+        ("wsload", '"connections": {', f'"connections": {"[" * 3000}{{'),
     ],
 )
-def test_a_report_of_roundtrip_that_cannot_be_is_told(found, damaged):
-    report = ROUNDTRIP[0].decode()
-    assert found in report
-    roundtrip.GENERATOR.parse((report,), 1)
+def test_a_report_that_cannot_be_is_told(name, found, damaged):
+    text, report = SOUND[name]
+    wrong, generator = re.sub(found, damaged, text, count=1), registry.generator(name)
+    assert wrong != text
+    generator.parse(report(text), 1)
     with pytest.raises(Truncated):
-        roundtrip.GENERATOR.parse((report.replace(found, damaged, 1),), 1)
-
-
-@pytest.mark.parametrize(
-    ("found", "damaged"),
-    [
-        ('"cpu_us": 5', '"cpu_us": -5'),
-        ('"loop_busy_share": 0.5', '"loop_busy_share": NaN'),
-        ('"echoed_count": 4', '"echoed_count": 5'),
-        ('"opened_count": 4', '"opened_count": null'),
-        ('"refused": 1', '"rejected": 1'),
-        ('"connections": {', f'"connections": {"[" * 3000}{{'),
-    ],
-)
-def test_a_summary_of_wsload_that_cannot_be_is_told(found, damaged):
-    text = SUMMARY.decode()
-    assert found in text
-    wsload.GENERATOR.parse(wsload.Report((text,), TIMES), 1)
-    with pytest.raises(Truncated):
-        wsload.GENERATOR.parse(wsload.Report((text.replace(found, damaged, 1),), TIMES), 1)
-
-
-def test_a_truncated_report_leaves_no_times(tmp_path):
-    """Its histogram's last bin would be cut too."""
-    folder = tmp_path / "yucan" / "backlog=1" / "1"
-    folder.mkdir(parents=True)
-    for file in TRIAL.iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    report = folder / "httperf-500.txt"
-    report.write_text(report.read_text().partition("Total:")[0])
-    made = tidy.tidy(folder / "trial.json")
-    assert [row["report"] for row in made["points"]] == ["truncated", "whole"]
-    assert {row["offered_rate_rps"] for row in made["times"]} == {2000}
+        generator.parse(report(wrong), 1)
 
 
 @pytest.mark.parametrize(
@@ -108,25 +78,21 @@ def test_damaged_samples_are_told_with_their_file(tmp_path, damage, wrong):
     assert caught.value.where.startswith(str(file)) and "measured again" in caught.value.remedy
 
 
-def changed(**keys) -> dict:
-    return RECORD | keys
-
-
 @pytest.mark.parametrize(
-    "record",
+    "changed",
     [
-        changed(points=[RECORD["points"][0]] * 2),
-        changed(points=[RECORD["points"][0] | {"log": "../../../etc/passwd"}]),
-        changed(started_at="2026-99-99T00:00:00Z"),
-        changed(server="../../x"),
-        changed(spec={key: RECORD["spec"][key] for key in RECORD["spec"] if key != "duration_s"}),
-        changed(wall_us=float("nan")),
+        {"points": [RECORD["points"][0]] * 2},
+        {"points": [RECORD["points"][0] | {"log": "../../../etc/passwd"}]},
+        {"started_at": "2026-99-99T00:00:00Z"},
+        {"server": "../../x"},
+        {"spec": {key: RECORD["spec"][key] for key in RECORD["spec"] if key != "duration_s"}},
+        {"wall_us": float("nan")},
     ],
 )
-def test_a_record_that_cannot_be_is_refused_with_its_name(tmp_path, record):
+def test_a_record_that_cannot_be_is_refused_with_its_name(tmp_path, changed):
     file = tmp_path / "backlog=1" / "1" / "trial.json"
     file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(record))
+    file.write_text(json.dumps(RECORD | changed))
     with pytest.raises(UserError) as caught:
         tidy.tidy(file)
     assert str(file) in caught.value.where

@@ -61,14 +61,14 @@ def test_temporary_files_of_a_killed_run_go_with_the_next_one(tmp_path, monkeypa
 
 def test_an_interrupt_while_modules_load_ends_a_command_silently(tmp_path):
     """Whenever it comes: pydantic would print it, and go on."""
-    for number in range(6):
+    for number in range(4):
         process = subprocess.Popen(
             [sys.executable, "-m", "deathmatch", "trial", "data/smoke/none"], cwd=ROOT,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         maps = Path(f"/proc/{process.pid}/maps")
         wait_for(lambda: "pydantic_core" in maps.read_text(), "it loads", process)  # noqa: B023
-        time.sleep(0.05 * number)
+        time.sleep(0.08 * number)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate()
         assert process.returncode in (-signal.SIGINT, 130, 1), said
@@ -76,8 +76,9 @@ def test_an_interrupt_while_modules_load_ends_a_command_silently(tmp_path):
         assert "does not match" not in said, said
 
 
-def test_a_build_that_is_killed_is_no_verdict(tree: Tree):
+def test_a_build_that_is_killed_is_no_verdict(shared_tree: Tree):
     """Whether its shell is killed, or a compiler below that."""
+    tree = shared_tree
     for name, build in (("shot", "kill -9 $$"), ("starved", "sh -c 'kill -9 $$'; exit $?")):
         tree.server(name, "ok", build=build)
         said = tree.deathmatch("build", name).failed().text
@@ -86,7 +87,8 @@ def test_a_build_that_is_killed_is_no_verdict(tree: Tree):
         assert not (tree.path / "build" / "servers" / name / "build.json").exists()
 
 
-def test_a_trial_whose_load_generator_is_killed_is_not_measured(tree: Tree):
+def test_a_trial_whose_load_generator_is_killed_is_not_measured(shared_tree: Tree):
+    tree = shared_tree
     tree.dataset("tiny", ["null"], [100], duration_s=5)
     tree.deathmatch("build", "null").succeeded()
     path = tree.trials("tiny")["null", 1]
@@ -98,20 +100,20 @@ def test_a_trial_whose_load_generator_is_killed_is_not_measured(tree: Tree):
     assert not (path / "trial.json").exists()
 
 
-def test_one_run_at_a_time_has_the_checkout(tree: Tree):
+def test_one_run_at_a_time_has_the_checkout(shared_tree: Tree):
     """The lock of a run that was killed holds nobody, that of another one does."""
     script = (
         "from deathmatch.run import checkout; import signal\n"
         "checkout.hold(); print('held', flush=True); signal.pause()"
     )
-    first = tree.start("python", "-c", script)
+    first = shared_tree.start("python", "-c", script)
     assert first_line(first) == "held\n"
-    second = tree.run("python", "-c", script)
+    second = shared_tree.run("python", "-c", script)
     assert second.status and "another run of snakemake, pid " in second.text
     assert "wait until it ends" in second.text
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
-    again = tree.start("python", "-c", script)
+    again = shared_tree.start("python", "-c", script)
     assert first_line(again) == "held\n"
     again.kill()
     again.wait()

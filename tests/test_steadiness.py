@@ -6,16 +6,15 @@ from scipy.stats import kendalltau
 
 from deathmatch.data import steadiness
 
-RUNS = 300
+RUNS = 100
 
 
 def noise(rng: np.random.Generator, count: int, likeness: float) -> np.ndarray:
     """Return numbers about 0 with variance 1; each has so much of the one before it."""
     drawn = rng.standard_normal(count)
     for place in range(1, count):
-        drawn[place] = (
-            likeness * drawn[place - 1] + np.sqrt(1 - likeness**2) * drawn[place]
-        )  # fmt: skip
+        drawn[place] *= np.sqrt(1 - likeness**2)
+        drawn[place] += likeness * drawn[place - 1]
     return drawn
 
 
@@ -25,19 +24,18 @@ def courses(shape: np.ndarray, deviation: float, likeness: float = 0.0) -> list[
     return [steadiness.steadiness_of(each)[0] for each in series]
 
 
-@pytest.mark.parametrize("count", [10, 20, 40])
-@pytest.mark.parametrize("likeness", [0.0, 0.3])
+@pytest.mark.parametrize(("count", "likeness"), [(10, 0.0), (40, 0.3)])
 def test_a_plateau_is_recovered(count, likeness):
     """The tests' own false alarms: a deviation so large that the least change hides none."""
     told = courses(np.full(count, 5000.0), 0.3, likeness)
     alarms = 1 - told.count(steadiness.PLATEAU) / RUNS
-    # At 1 %, 300 runs show 9 alarms or fewer at 99.9 %; likeness that so few numbers cannot show
+    # At 1 %, 100 runs show 5 alarms or fewer at 99.9 %; likeness that so few numbers cannot show
     # costs some more.
-    assert alarms <= (0.03 if likeness == 0 else 0.06)
+    assert alarms <= (0.05 if likeness == 0 else 0.08)
 
 
-@pytest.mark.parametrize("count", [13, 20, 40])
-def test_a_drift_and_a_staircase_are_told(count):
+def test_a_drift_and_a_staircase_are_told():
+    count = 13
     drift = np.linspace(4000, 6000, count)
     stairs = np.where(np.arange(count) < count // 2, 4000.0, 6000.0)
     for shape, word in ((drift, steadiness.DRIFTING), (stairs, steadiness.STAIRCASE)):
@@ -66,18 +64,16 @@ def test_mann_kendall_is_kendalls_tau_against_time():
     rng = np.random.default_rng(1)
     for _ in range(20):
         series = rng.standard_normal(40)
-        factor = steadiness.variance_factor(
-            series - steadiness.sen_slope(series) * np.arange(40)
-        )  # fmt: skip
-        if factor == 1:
+        residuals = series - steadiness.sen_slope(series) * np.arange(40)
+        if steadiness.variance_factor(residuals) == 1:
             theirs = kendalltau(np.arange(40), series, method="asymptotic").pvalue
             assert steadiness.mann_kendall(series) == pytest.approx(theirs, abs=0.02)
 
 
 def test_likeness_widens_the_variance():
     rng = np.random.default_rng(3)
-    alike = np.mean([steadiness.variance_factor(noise(rng, 60, 0.7)) for _ in range(100)])
-    apart = np.mean([steadiness.variance_factor(noise(rng, 60, 0.0)) for _ in range(100)])
+    alike = np.mean([steadiness.variance_factor(noise(rng, 60, 0.7)) for _ in range(30)])
+    apart = np.mean([steadiness.variance_factor(noise(rng, 60, 0.0)) for _ in range(30)])
     # (1 + 0.7) / (1 - 0.7) in the long run.
     assert 2.5 < alike < 7 and apart < 1.3
 

@@ -27,10 +27,10 @@ def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
         return points.filter(outcome=search.FOUND)
     if which == Points.TRIALS or "client_limited" not in points.columns:
         return points
-    steady = laws.is_readable(points, "latency") if which == Points.STEADY else True
+    points = laws.steady(points) if which == Points.STEADY else points
     # Without a whole report only the server's end is known.
     reported = which == Points.ENDING or pl.col("report").ne_missing("truncated")
-    return points.filter(steady, laws.is_upheld(points), ~limits.by_harness(points), reported)
+    return laws.upheld(points).filter(~limits.by_harness(points), reported)
 
 
 def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFrame:

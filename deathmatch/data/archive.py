@@ -24,7 +24,6 @@ from deathmatch.plan.paths import ROOT
 from deathmatch.plan.selection import Choice
 
 NAME = "raw.tar.xz"
-DAMAGED = (tarfile.TarError, OSError, EOFError, ValueError)
 
 
 def main(given: argparse.Namespace) -> int:
@@ -60,18 +59,14 @@ def pack(dataset: str, chosen: Choice, so_far: bool = False) -> list[Path]:
 
 def write(file: Path, folder: Path, paths: Iterable[Path]) -> Path:
     """Write an archive of trials that are below a folder, named as from there; return its file."""
-
-    def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-        member.uid = member.gid = member.mtime = 0
-        member.uname = member.gname = ""
-        member.mode = 0o644
-        return member
-
     partial = file.with_suffix(".partial")
     with tarfile.open(partial, "w:xz", preset=9 | lzma.PRESET_EXTREME) as archive:
         for path in sorted(paths):
             for part in sorted(below for below in path.rglob("*") if below.is_file()):
-                member = anonymous(archive.gettarinfo(part, part.relative_to(folder)))
+                member = archive.gettarinfo(part, part.relative_to(folder))
+                member.uid = member.gid = member.mtime = 0
+                member.uname = member.gname = ""
+                member.mode = 0o644
                 content = packed(part)
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
@@ -103,15 +98,16 @@ def logs_prefix(dataset: str, experiment: str) -> str:
 def unpack(file: Path, to: Path) -> None:
     """Write an archive's trials into a folder.
 
-    Raises DAMAGED if it is not whole, or holds what is not a file of a trial.
+    Raises UserError if it is not whole, or holds what is not a file of a trial.
     """
-    with tarfile.open(file) as members:
-        for member in members:
-            if not member.isfile():
-                continue
-            parts = Path(member.name).parts
-            if len(parts) < 4 or ".." in parts or Path(member.name).is_absolute():
-                raise ValueError(f"{member.name} is not a file of a trial")
-            path = to / Path(*parts)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(members.extractfile(member).read())
+    try:
+        with tarfile.open(file) as members:
+            for member in filter(tarfile.TarInfo.isfile, members):
+                parts = Path(member.name).parts
+                if len(parts) < 4 or ".." in parts or Path(member.name).is_absolute():
+                    raise ValueError(f"{member.name} is not a file of a trial")
+                path = to / Path(*parts)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(members.extractfile(member).read())
+    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+        raise UserError(f"it cannot be unpacked: {error}", str(file), "fetch it again") from None

@@ -65,11 +65,6 @@ def read(client: LoadGenerator, point: Mapping[str, Any], folder: Path) -> list:
     return [client.read(folder / load["log"]) for load in record.loads(point)]
 
 
-def merged(client: LoadGenerator, reports: Sequence) -> Any:
-    """Return one report of all clients."""
-    return client.merge(reports) if len(reports) > 1 else reports[0]
-
-
 def offered(
     point: Mapping[str, Any], reports: Sequence, during: pl.DataFrame, spec: Mapping[str, Any]
 ) -> Offered:
@@ -79,7 +74,7 @@ def offered(
     point's `duration_s`.
     """
     client = registry.of_trial(spec)
-    report = merged(client, reports)
+    report = client.merge(reports) if len(reports) > 1 else reports[0]
     try:
         fields, whole = client.parse(report, spec["duration_s"]), True
     except Truncated:

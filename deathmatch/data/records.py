@@ -18,12 +18,6 @@ def read(file: Path) -> dict:
     Raises FileNotFoundError if the trial was not measured, UserError if the file is not JSON or
     lacks a key that every record has.
     """
-    record = _parsed(file)
-    _check(record, file)
-    return record
-
-
-def _parsed(file: Path) -> dict:
     content = file.read_bytes()
     try:
         record = json.loads(content, parse_constant=_no_number)
@@ -31,19 +25,16 @@ def _parsed(file: Path) -> dict:
         raise NotJson(f"not JSON: {error}", str(file), remedy(file)) from None
     if not isinstance(record, dict):
         raise NotJson("not a JSON object", str(file), remedy(file))
+    spec = record.get("spec")
+    under_load = isinstance(spec, dict) and spec.get("client") is not None
+    model = LoadRecord if under_load else StorageRecord
+    validation_errors.validated(model, record, str(file), remedy(file))
     return record
 
 
 def _no_number(word: str) -> None:
     # JSON has none of these; Python would read and write them all the same.
     raise ValueError(f"{word} is not a number")
-
-
-def _check(record: dict, file: Path) -> None:
-    spec = record.get("spec")
-    under_load = isinstance(spec, dict) and spec.get("client") is not None
-    model = LoadRecord if under_load else StorageRecord
-    validation_errors.validated(model, record, str(file), remedy(file))
 
 
 def remedy(file: Path) -> str:

@@ -98,45 +98,35 @@ def _priced(experiment: str, points: pl.DataFrame) -> pl.DataFrame:
     return of_experiment(points, experiment).with_columns(cost).drop_nulls(COST)
 
 
-def costs(
-    experiment: str, points: pl.DataFrame, trials: pl.DataFrame, servers: Collection[str]
-) -> pl.DataFrame:
-    """Return the CPU time for each reply of trials of these servers, in the order of their time.
-
-    TRIAL, the rate, `started_at`, `cpu` and COST in microseconds: of each server the variant and
-    the rate (0: closed loop) that most trials have without a limit of client or testbed, of these
-    the one with the most replies.
-    """
-    marked = points.with_columns(sound=~limits.by_harness(points))
-    known = _priced(experiment, marked).filter(pl.col("server").is_in(servers))
-    most = (
-        known.group_by(_PLACE, maintain_order=True)
-        .agg(pl.col("sound").sum(), pl.len(), pl.col(CPU_PER_REPLY.of_trial.over).median())
-        .sort(pl.exclude(_PLACE), descending=True, maintain_order=True)
-        .unique("server", keep="first", maintain_order=True)
-    )
-    chosen = known.join(most, on=_PLACE, how="semi", maintain_order="left")
-    began = trials.select(*TRIAL, "started_at", "cpu")
-    return chosen.select(*TRIAL, RATE, COST).join(began, on=TRIAL).sort("started_at")
-
-
 def drift(dataset: str, yardsticks: Collection[str]) -> pl.DataFrame:
     """Return what a reply costs the null server and the yardsticks in each sitting.
 
     Columns: experiment, server, RATE, sitting, `began`, `cpu`, trials, the median of COST in
     microseconds, and `ratio`, that over the median of the experiment's first sitting; in the order
-    of time. One variant and rate of each server, by `costs`.
+    of time. Of each server it is the variant and the rate (0: closed loop) that most trials have
+    without a limit of client or testbed, of these the one with the most replies.
     """
     spec, parts = files.dataset(dataset), [pl.DataFrame(schema=DRIFT)]
+    shown = pl.col("server").is_in({*limits.CEILINGS, *yardsticks})
     for name in spec.experiments:
         if not table_files.path_of(dataset, name, "points").is_file():
             continue
         points, trials = (tables.read(dataset, name, table) for table in ("points", "trials"))
         if "limit" not in points.columns:
             continue
+        marked = points.with_columns(sound=~limits.by_harness(points))
+        known = _priced(name, marked).filter(shown)
+        most = (
+            known.group_by(_PLACE, maintain_order=True)
+            .agg(pl.col("sound").sum(), pl.len(), pl.col(CPU_PER_REPLY.of_trial.over).median())
+            .sort(pl.exclude(_PLACE), descending=True, maintain_order=True)
+            .unique("server", keep="first", maintain_order=True)
+        )
+        chosen = known.join(most, on=_PLACE, how="semi", maintain_order="left")
+        began = trials.select(*TRIAL, "started_at", "cpu")
+        found = chosen.select(*TRIAL, RATE, COST).join(began, on=TRIAL).sort("started_at")
         rounds = points["n"].unique().to_list()
         sitting_of = {n: spec.sitting_of(name, n) or "" for n in rounds}
-        found = costs(name, points, trials, {*limits.CEILINGS, *yardsticks})
         parts.append(
             found.with_columns(
                 experiment=pl.lit(name),

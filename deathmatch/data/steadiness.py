@@ -59,7 +59,8 @@ def mann_kendall(series: np.ndarray) -> float:
     is never taken for less than that of independent numbers.
     """
     count = len(series)
-    score = _signs(series).sum()
+    first, second = np.triu_indices(count, 1)
+    score = np.sign(series[second] - series[first]).sum()
     _, ties = np.unique(series, return_counts=True)
     variance = (
         count * (count - 1) * (2 * count + 5) - (ties * (ties - 1) * (2 * ties + 5)).sum()
@@ -84,10 +85,10 @@ def variance_factor(residuals: np.ndarray) -> float:
     power = (ranks**2).sum()
     if power == 0:
         return 1.0
-    total = 0.0
+    least, total = norm.ppf(0.975) / math.sqrt(count), 0.0
     for lag in range(1, count - 2):
         similar = (ranks[:-lag] * ranks[lag:]).sum() / power
-        if abs(similar) > norm.ppf(0.975) / math.sqrt(count):
+        if abs(similar) > least:
             total += (count - lag) * (count - lag - 1) * (count - lag - 2) * similar
     return max(1.0, 1 + 2 * total / (count * (count - 1) * (count - 2)))
 
@@ -123,11 +124,6 @@ def pettitt_place(series: np.ndarray) -> int:
 def sen_slope(series: np.ndarray) -> float:
     """Return the median of the slopes between all pairs (Sen 1968, JASA 63)."""
     return float(theilslopes(series).slope)
-
-
-def _signs(series: np.ndarray) -> np.ndarray:
-    first, second = np.triu_indices(len(series), 1)
-    return np.sign(series[second] - series[first])
 
 
 def _pettitt_scores(ranks: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ from deathmatch.errors import UserError
 from deathmatch.load import histogram, registry
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
-from deathmatch.plan.dataset import EVERY_TABLE, PROBES
+from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.record import OUTCOMES
 from deathmatch.plan.trial import CONFIGURATION
 
@@ -109,8 +109,6 @@ SELDOM = (
     "least_busy_process_share", "replies_wrong_content", "answers_unasked", FIRST_WRONG,
     *RUN_DELAYS, *limits.SHARES,
 )  # fmt: skip
-# Columns that committed tables may lack.
-LATER = ("server_pss_bytes", "server_pss_bytes_max", "replies_wrong_length", *SELDOM)
 
 _POINTS = {
     "offered_rate_rps": pl.Int64,
@@ -128,15 +126,10 @@ _COURSE = {"course": pl.String, "course_change": pl.Float64}
 _COUNTED = dict.fromkeys(GROWING, pl.Int64) | {f"{name}_max": SAMPLES[name] for name in HIGHEST}
 _STORAGE = {"messages": pl.Int64, "runtime_bytes": pl.Int64, "rss_bytes": pl.Int64}
 
-_TIMES = {
-    "offered_rate_rps": pl.Int64,
-    "quantity": pl.String,
-    "time_us": pl.Int64,
-    "count": pl.Int64,
-}
+_TIMES = {"offered_rate_rps": pl.Int64} | histogram.SCHEMA
 
 # The columns of which no two rows have the same values.
-_ONCE = dict.fromkeys(EVERY_TABLE, ()) | {
+_ONCE = {
     "trials": ("server", "variant", "n"),
     "points": ("server", "variant", "n", "offered_rate_rps", "messages"),
 }
@@ -197,7 +190,8 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
         },
         strict=True,
         ordered=True,
-        unique=[name for name in _ONCE[table] if name in columns(experiment, table)] or None,
+        unique=[name for name in _ONCE.get(table, ()) if name in columns(experiment, table)]
+        or None,
     )
 
 
@@ -223,7 +217,7 @@ def scan(dataset: str, experiment: str, table: str) -> pl.LazyFrame:
 
 def _fitting(frame: Frame, experiment: str, table: str, path: Path) -> Frame:
     wanted = columns(experiment, table)
-    whole = _with_later(frame, wanted)
+    whole = _with_seldom(frame, wanted)
     if list(whole.collect_schema().items()) == list(wanted.items()):
         return whole
     return check(frame, experiment, table, str(path.relative_to(table_files.ROOT)))
@@ -279,17 +273,17 @@ def of_main_client(frame: pl.DataFrame) -> Callable[[Frame], Frame]:
 def check(frame: Frame, experiment: str, table: str, where: str) -> Frame:
     """Return the frame if it fits its schema, else raise a UserError that names the column.
 
-    Columns of LATER that an older table lacks are added, as null.
+    Columns of SELDOM that it lacks are added, as null.
     """
     try:
-        return schema(experiment, table).validate(_with_later(frame, columns(experiment, table)))
+        return schema(experiment, table).validate(_with_seldom(frame, columns(experiment, table)))
     except pa.errors.SchemaError as error:
         raise UserError(str(error).splitlines()[0], where, "make it again: delete it") from None
 
 
-def _with_later(frame: Frame, wanted: dict[str, type[pl.DataType]]) -> Frame:
+def _with_seldom(frame: Frame, wanted: dict[str, type[pl.DataType]]) -> Frame:
     known = frame.collect_schema().names()
-    absent = [name for name in LATER if name in wanted and name not in known]
+    absent = [name for name in SELDOM if name in wanted and name not in known]
     if not absent or set(wanted) - set(absent) != set(known):
         return frame
     return frame.with_columns(pl.lit(None, wanted[name]).alias(name) for name in absent).select(

@@ -30,7 +30,7 @@ from deathmatch.data import (
 from deathmatch.data.inventory import Inventory
 from deathmatch.errors import UserError
 from deathmatch.load import registry
-from deathmatch.load.generator import Fields, LoadGenerator
+from deathmatch.load.generator import Fields
 from deathmatch.plan import files, paths, record
 from deathmatch.plan.dataset import EVERY_TABLE
 from deathmatch.plan.selection import Choice
@@ -65,11 +65,7 @@ def written(dataset: str, folder: Path) -> bool:
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as aside:
         trials = _measured(dataset, experiment)
         if not trials and packed.is_file():
-            try:
-                archive.unpack(packed, Path(aside, experiment))
-            except archive.DAMAGED as error:
-                what = f"it cannot be unpacked: {error}"
-                raise UserError(what, str(packed), "fetch it again") from None
+            archive.unpack(packed, Path(aside, experiment))
             trials = inventory.recorded(Path(aside), experiment)
         if not trials:
             return False
@@ -131,24 +127,18 @@ def tidy(path: Path) -> dict[str, list[dict]]:
 
     Raises UserError for a record of what the study does not have, and for logs that are damaged.
     """
+    trial = records.read(path)
     try:
-        return _tidied(records.read(path), path)
+        names = tables.keys(trial["experiment"])
+        key = dict.fromkeys(names) | trial["spec"]["factors"]
+        key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
+        under_load = "client" in trial["spec"]
+        rows = _load_rows(trial, path) if under_load else {"points": trial["points"]}
+        made = {"trials": [trial_row(trial)]} | rows
     except UserError as error:
         # The record has a name that nothing has.
         raise UserError(error.what, error.where or str(path), error.remedy) from None
-
-
-def _tidied(trial: dict, path: Path) -> dict[str, list[dict]]:
-    names = tables.keys(trial["experiment"])
-    key = dict.fromkeys(names) | trial["spec"]["factors"]
-    key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
-    rows = _load_rows(trial, path) if "client" in trial["spec"] else _storage_rows(trial)
-    made = {"trials": [trial_row(trial)]} | rows
     return {table: [key | row for row in made.get(table, [])] for table in EVERY_TABLE}
-
-
-def _storage_rows(trial: dict) -> dict[str, list[dict]]:
-    return {"points": trial["points"]}
 
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
@@ -196,9 +186,15 @@ def _probes(trial: dict, path: Path) -> list[dict]:
 def trial_row(trial: dict) -> dict:
     """Return the columns of `trials` without the key."""
     server = files.server(trial["server"])
+    machines = (
+        [f"{name}: {_machine(host)}" for name, host in (trial.get("hosts") or {}).items()]
+        if trial.get("separate")
+        else None
+    )
     machine, cpus = trial.get("machine", {}), trial.get("cpus", {})
     loads = [record.loads(p) for p in trial["points"]] if "client" in trial["spec"] else []
     of_all = [load for point in loads for load in point]
+    clocks = [clock for p in trial["points"] for clock in p.get("clocks", {}).values()]
     return {
         "title": server.title,
         "language": server.language,
@@ -208,16 +204,9 @@ def trial_row(trial: dict) -> dict:
         "clients": max(map(len, loads), default=None),
         "late_us": _most(load["late_us"] for load in of_all),
         "clock_bound_us": _most(
-            [
-                *(load["clock_bound_us"] for load in of_all),
-                *(
-                    clock["bound_us"]
-                    for point in trial["points"]
-                    for clock in point.get("clocks", {}).values()
-                ),
-            ]
+            [*(load["clock_bound_us"] for load in of_all), *(c["bound_us"] for c in clocks)]
         ),
-        "machines": _machines(trial) if trial.get("separate") else None,
+        "machines": machines,
         "load_generator": trial["spec"].get("client"),
         "stopped_on_sigterm": all(stop["on_sigterm"] for stop in trial.get("stops", [])),
         **{
@@ -246,11 +235,6 @@ def _system_calls(counted: dict | None) -> dict[str, float | None]:
     }
 
 
-def _machines(trial: dict) -> list[str]:
-    """Return what each host of a trial is, if each is a machine of its own."""
-    return [f"{name}: {_machine(host)}" for name, host in (trial.get("hosts") or {}).items()]
-
-
 def _machine(host: dict) -> str:
     """Return "2 CPUs (AMD EPYC), Linux 6.1, eth0 of 10 Gbit/s, MTU 1500 bytes"."""
     machine, link = host["machine"], host["interface"]
@@ -275,6 +259,7 @@ def point_row(
     rate = offered_rate.offered(point, reports, during, spec)
     client = rate.client
     warmed = warm_up_columns(point.get("warm_up") or {})
+    course, change = steadiness.steadiness_of(client.progress(rate.report, duration_s))
     return rate, {
         "fresh_start": point["fresh_start"],
         "idle_held": point.get("idle_held"),
@@ -285,7 +270,8 @@ def point_row(
         **{name: value for name, value in warmed.items() if name in client.columns},
         **{name: kernel_samples.growth(during[name]) for name in tables.GROWING},
         **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
-        **_steadiness_columns(client, rate.report, duration_s),
+        "course": course,
+        "course_change": change,
     }
 
 
@@ -306,12 +292,6 @@ def _least_busy(point: dict) -> float | None:
     if not spent_us or workers < 2:
         return None
     return spent_us[workers - 1] / sum(spent_us) if len(spent_us) >= workers else 0.0
-
-
-def _steadiness_columns(client: LoadGenerator, report, duration_s: float) -> Fields:
-    """Return the columns of `points` that tell whether a report is of a steady run."""
-    word, change = steadiness.steadiness_of(client.progress(report, duration_s))
-    return {"course": word, "course_change": change}
 
 
 def _most(values: Iterable[int | None]) -> int | None:

@@ -37,11 +37,7 @@ def unpack(file: Path) -> tuple[int, int]:
     """
     folder, came, kept = file.parent, 0, 0
     with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacked-") as aside:
-        try:
-            archive.unpack(file, Path(aside))
-        except archive.DAMAGED as error:
-            what, remedy = f"it cannot be unpacked: {error}", "fetch it again"
-            raise UserError(what, str(file), remedy) from None
+        archive.unpack(file, Path(aside))
         for trial in sorted(Path(aside).glob("*/*/*")):
             to = folder / trial.relative_to(aside)
             if (to / inventory.RECORD).exists():

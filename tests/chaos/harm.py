@@ -13,17 +13,12 @@ import psutil
 from place import Going, Place
 
 BUILD, TRIAL, CLIENT, SERVER, AGENT, ANY = "build", "trial", "client", "server", "agent", "any"
-SNAKEMAKE, INTERRUPT, DISK, MEMORY = "snakemake", "interrupt", "full disk", "out of memory"
+SNAKEMAKE, INTERRUPT, DISK = "snakemake", "interrupt", "full disk"
 
-KINDS = (
-    SNAKEMAKE, INTERRUPT, TRIAL, CLIENT, SERVER, BUILD, DISK, MEMORY, AGENT, ANY,
-)  # fmt: skip
-"""All kinds; a series takes them in turn, so that fifty are five of each."""
+KINDS = (SNAKEMAKE, INTERRUPT, TRIAL, CLIENT, SERVER, BUILD, DISK, AGENT, ANY)
+"""All kinds; a series takes them in turn."""
 
 AFTER = (-1, 0, 0, 0, 1, 1)
-
-ENOUGH_BYTES = 4_000_000
-"""What a group may take more than it has, until the kernel kills one of its members."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +78,6 @@ def done(harm: Harm, place: Place, going: Going, luck: random.Random) -> Iterato
         filler = place.fill()
         yield "the disk is full"
         filler.unlink()
-    elif harm.kind == MEMORY:
-        limit = place.group / "memory.limit_in_bytes"
-        used = int((place.group / "memory.usage_in_bytes").read_text())
-        limit.write_text(str(used + ENOUGH_BYTES))
-        yield f"{used / 1e6:.0f} MB are all that there are"
-        limit.write_text("-1")
     else:
         yield _killed(harm, going, luck)
 

@@ -1,7 +1,7 @@
 """A place to do harm in: a copy of the project on a small disk, and an eye on what is left there.
 
-It has a network and a mount namespace, a disk, a home, a folder for temporary files and a group for
-memory of its own, so that what a run leaves is told from what else the machine does.
+It has a network and a mount namespace, a disk, a home and a folder for temporary files of its own,
+so that what a run leaves is told from what else the machine does.
 """
 
 import hashlib
@@ -17,7 +17,6 @@ from conftest import AS_ROOT, Done, Tree, copy_tree, descendants, wait_for
 
 REAPER = Path(__file__).with_name("reaper.py")
 DISK_BYTES = 600_000_000
-GROUPS = Path("/sys/fs/cgroup/memory")
 # /run is where `ip netns` keeps names, /dev/shm where libraries share memory.
 _MAKE = """
 ip link set lo up
@@ -70,7 +69,6 @@ class Place:
     tree: Tree
     inside: Path
     holder: subprocess.Popen
-    group: Path | None
     environment: dict[str, str] = field(default_factory=dict)
     runs: int = 0
 
@@ -82,16 +80,11 @@ class Place:
         status = out.with_suffix(".status")
         with out.open("w") as output:
             reaper = subprocess.Popen(
-                [*self.tree.enter, *self._joined(), "python3", REAPER, status, *words],
+                [*self.tree.enter, "python3", REAPER, status, *words],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                 env=os.environ | self.environment,
             )  # fmt: skip
         return Going(reaper, out, status)
-
-    def _joined(self) -> list[str]:
-        if self.group is None:
-            return []
-        return ["sh", "-c", f'echo $$ >"{self.group}/cgroup.procs" && exec "$@"', "sh"]
 
     def snakemake(self, *words: str, **config: str) -> Going:
         """Start a run."""
@@ -114,19 +107,13 @@ class Place:
             "shared memory": self.looked("ls", "/dev/shm"),
         }
 
-    def groups(self) -> list[str]:
-        """Return the cgroups that runs left."""
-        return [path.name for path in self.group.iterdir() if path.is_dir()] if self.group else []
-
     def temporary(self) -> list[str]:
         """Return the temporary and half-made files that runs left, relative to the place."""
         here = self.tree.path.parent
         found = [*(here / "tmp").rglob("*"), *self.tree.path.glob("data/**/.*.partial")]
-        found += self.tree.path.glob("**/*.part")
-        found += self.tree.path.glob("**/*.new")
+        for pattern in ("**/*.part", "**/*.new", ".snakemake/locks/*", ".snakemake/incomplete/*"):
+            found += self.tree.path.glob(pattern)
         found += [path for path in self.tree.path.glob("build/aside/*") if path.suffix != ".lock"]
-        found += [path for path in self.tree.path.glob(".snakemake/locks/*")]
-        found += [path for path in self.tree.path.glob(".snakemake/incomplete/*")]
         found += [path for path in (here / "home").rglob("*") if path.is_file()]
         return sorted(str(path.relative_to(here)) for path in found)
 
@@ -154,14 +141,10 @@ class Place:
             one.send_signal(signal.SIGKILL)
         self.holder.kill()
         self.holder.wait()
-        if self.group is not None:
-            for path in [*self.groups(), ""]:
-                with suppress(OSError):
-                    (self.group / path).rmdir()
 
 
 def make(folder: Path, disk_bytes: int = DISK_BYTES) -> Place:
-    """Make a place below the folder; without root, one without a group of its own."""
+    """Make a place below the folder."""
     disk = folder / "disk"
     disk.mkdir()
     user = [] if AS_ROOT else ["--user", "--map-root-user"]
@@ -182,14 +165,4 @@ def make(folder: Path, disk_bytes: int = DISK_BYTES) -> Place:
         "HOME": str(disk / "home"), "TMPDIR": str(disk / "tmp"),
         "PYTHONPATH": str(inside / "workflow" / "plugins"),
     }  # fmt: skip
-    return Place(Tree(outside / "tree", enter, environment), inside, holder, _group(), environment)
-
-
-def _group() -> Path | None:
-    """Return a new group for memory, in which runs make theirs; None where there can be none."""
-    group = GROUPS / f"chaos-{os.getpid()}-{os.urandom(4).hex()}"
-    try:
-        group.mkdir()
-    except OSError:
-        return None
-    return group
+    return Place(Tree(outside / "tree", enter, environment), inside, holder, environment)

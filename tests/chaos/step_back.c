@@ -39,13 +39,3 @@ gettimeofday (struct timeval *restrict now, void *restrict zone)
   now->tv_usec = real.tv_nsec / 1000;
   return 0;
 }
-
-time_t
-time (time_t *where)
-{
-  struct timespec real;
-  clock_gettime (CLOCK_REALTIME, &real);
-  if (where)
-    *where = real.tv_sec;
-  return real.tv_sec;
-}

@@ -128,27 +128,20 @@ def _change(chance: random.Random, inside: Any, key: Any, places: list[tuple[Any
 
 def toml(found: dict[str, Any]) -> str:
     """Return a dict as TOML, its tables inline; what TOML has no word for is left out."""
-    return "".join(
-        f"{_quoted(key)} = {_toml(inner)}\n" for key, inner in found.items() if inner is not None
-    )
+    return "".join(f"{pair}\n" for pair in _pairs(found))
+
+
+def _pairs(found: dict[str, Any]) -> list[str]:
+    return [f"{_toml(key)} = {_toml(value)}" for key, value in found.items() if value is not None]
 
 
 def _toml(found: Any) -> str:
     match found:
-        case bool():
-            return str(found).lower()
-        case int() | float():
-            return str(found)
-        case str():
-            return _quoted(found)
         case dict():
-            pairs = [f"{_quoted(k)} = {_toml(v)}" for k, v in found.items() if v is not None]
-            return f"{{{', '.join(pairs)}}}"
+            return f"{{{', '.join(_pairs(found))}}}"
         case list() | tuple():
             return f"[{', '.join(_toml(inner) for inner in found if inner is not None)}]"
-    return _quoted(str(found))
-
-
-def _quoted(found: str) -> str:
-    # JSON's words for text are TOML's too, but for the bare delete character.
-    return json.dumps(found).replace("\x7f", "\\u007f")
+        case float():
+            return str(found)
+    # JSON's words are TOML's too, but for the bare delete character.
+    return json.dumps(found, default=str).replace("\x7f", "\\u007f")

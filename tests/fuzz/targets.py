@@ -181,31 +181,27 @@ def settings_file(kind: str) -> Check:
     return check
 
 
-def claims_toml(content: bytes) -> None:
-    with planted(content, "claims.toml") as file:
-        try:
-            for claim in published.claims(file):
-                assert claim.compared("then") and claim.compared("now")
-        except UserError as error:
-            told(error)
+def read_by(read: Callable[[Path], Any]) -> Check:
+    """A file gives what its reader returns, or a mistake that says where."""
+
+    def check(content: bytes) -> None:
+        with planted(content, "mine.toml") as file:
+            try:
+                read(file)
+            except UserError as error:
+                told(error)
+
+    return check
 
 
-def client_toml(content: bytes) -> None:
-    with planted(content, "client.toml") as file:
-        try:
-            registry.read("mine", file)
-        except UserError as error:
-            told(error)
+def claims(file: Path) -> None:
+    for claim in published.claims(file):
+        assert claim.compared("then") and claim.compared("now")
 
 
 def agent_line(content: bytes) -> None:
     with contextlib.suppress(ValueError):
         assert isinstance(wire.message(content), dict)
-
-
-def packed(content: bytes) -> None:
-    assert wire.unpack(wire.pack(content)) == content
-    assert wire.message(wire.line({"data": wire.pack(content)}))["data"] == wire.pack(content)
 
 
 def netlink(content: bytes) -> None:
@@ -274,20 +270,6 @@ def command(given: list[str]) -> None:
         assert ended.code in (0, 2) or str(ended.code).startswith("deathmatch")
 
 
-def name_of(chance: random.Random) -> tuple[str, str]:
-    kind = chance.choice(list(files.MODELS))
-    known = chance.choice(["quick", "netns", "yaws", "backlog"])
-    return kind, chance.choice([*mutations.TEXTS, known + chance.choice(mutations.TEXTS)])
-
-
-def name(asked: tuple[str, str]) -> None:
-    kind, name = asked
-    try:
-        files.load(kind, name)
-    except UserError as error:
-        assert error.what and error.remedy
-
-
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 SERVED = CONFIG | {"servers": ["null", "yaws"], "experiments": "backlog"}
 RECORDS = [json.loads((TRIAL / "trial.json").read_text())]
@@ -315,18 +297,16 @@ TARGETS = [
     Target("trial", of_values(*RECORDS), trial_json, 10),
     Target("trial-text", of_texts((TRIAL / "trial.json").read_bytes()), trial_json, 10),
     *(Target(kind, settings(kind), settings_file(kind), 4) for kind in files.MODELS),
-    Target("claims", of_texts(published.CLAIMS.read_bytes()), claims_toml, 100),
+    Target("claims", of_texts(published.CLAIMS.read_bytes()), read_by(claims), 100),
     Target(
         "client", of_texts(*(p.read_bytes() for p in ROOT.glob("clients/*/client.toml"))),
-        client_toml,
+        read_by(functools.partial(registry.read, "mine")),
     ),
     Target("agent", of_texts(wire.line({"id": 1, "verb": "run", "words": ["a"]})), agent_line),
-    Target("packed", lambda chance: chance.randbytes(chance.randrange(99)), packed),
     Target("netlink", of_texts(*NETLINK, b"".join(NETLINK)), netlink),
     Target("counters", of_texts(*PROC), counters),
     Target("strace", of_texts(b"  time calls\n  12 read\n 4 write\n----\n 16 total\n"), strace),
     Target("config-file", of_texts((ROOT / "config/config.yaml").read_bytes()), config_yaml, 100),
     Target("config", of_values(CONFIG, SERVED), configuration, 20),
     Target("command", words, command, 4),
-    Target("name", name_of, name),
 ]  # fmt: skip

@@ -47,11 +47,6 @@ def judgements(given: Evidence) -> pl.DataFrame:
     return pl.concat([part for part in parts if len(part)] or parts[:1])
 
 
-def findings(given: Evidence) -> pl.DataFrame:
-    """Return the judgements that a law is broken: KEY and FINDINGS."""
-    return judgements(given).filter("broken").drop("broken")
-
-
 def marked(points: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
     """Return the points with MARKS, which are made of these judgements."""
     points = points.drop(MARKS, strict=False)
@@ -69,22 +64,12 @@ def upheld(points: pl.DataFrame) -> pl.DataFrame:
 
     Points that were not held against the laws are all returned.
     """
-    return points.filter(is_upheld(points))
-
-
-def is_upheld(points: pl.DataFrame) -> pl.Expr:
-    """Return whether a point of these breaks no law which leaves a point out as a whole."""
-    return _obeyed(points, [law.id for law in LAWS.values() if not law.columns])
+    return _obeying(points, [law.id for law in LAWS.values() if not law.columns])
 
 
 def readable(points: pl.DataFrame, column: str) -> pl.DataFrame:
     """Return the points that break no law which leaves out this column, or histogram."""
-    return points.filter(is_readable(points, column))
-
-
-def is_readable(points: pl.DataFrame, column: str) -> pl.Expr:
-    """Return whether a point of these breaks no law which leaves out this column, or histogram."""
-    return _obeyed(points, [law.id for law in LAWS.values() if column.startswith(law.columns)])
+    return _obeying(points, [law.id for law in LAWS.values() if column.startswith(law.columns)])
 
 
 def steady(points: pl.DataFrame) -> pl.DataFrame:
@@ -92,8 +77,8 @@ def steady(points: pl.DataFrame) -> pl.DataFrame:
     return readable(points, "latency")
 
 
-def _obeyed(points: pl.DataFrame, ids: list[str]) -> pl.Expr:
+def _obeying(points: pl.DataFrame, ids: list[str]) -> pl.DataFrame:
     if "laws_broken" not in points.columns:
-        return pl.lit(True)
+        return points
     broken = pl.col("laws_broken").list.set_intersection(pl.lit(ids, pl.List(pl.String)))
-    return (broken.list.len() == 0).fill_null(True)
+    return points.filter((broken.list.len() == 0).fill_null(True))

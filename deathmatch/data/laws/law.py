@@ -58,31 +58,23 @@ class Evidence:
         return self.samples.drop_nulls(RATE)
 
     @cached_property
-    def _with_counted(self) -> dict[str, pl.DataFrame]:
-        """What `with_counted` has returned, by quantity: several laws ask for the same."""
-        return {}
+    def _counted(self) -> pl.DataFrame:
+        """What `with_counted` adds, for each quantity: several laws ask for the same."""
+        grouped = self.times.lazy().group_by(*KEY, "quantity", maintain_order=True)
+        return grouped.agg(
+            counted=pl.col("count").sum(),
+            total_us=(pl.col("time_us") * pl.col("count")).sum(),
+            longest_us=pl.col("time_us").max(),
+        ).collect()
 
     def with_counted(self, quantity: str) -> pl.DataFrame:
         """Return `reported` with `counted`, `total_us` and `longest_us` of a quantity's histogram.
 
         A point without a bin has none counted.
         """
-        if quantity not in self._with_counted:
-            counted = (
-                self.times.lazy()
-                .filter(pl.col("quantity") == quantity)
-                .group_by(KEY, maintain_order=True)
-                .agg(
-                    counted=pl.col("count").sum(),
-                    total_us=(pl.col("time_us") * pl.col("count")).sum(),
-                    longest_us=pl.col("time_us").max(),
-                )
-                .collect()
-            )
-            self._with_counted[quantity] = self.reported.join(
-                counted, on=KEY, how="left", maintain_order="left"
-            ).with_columns(pl.col("counted", "total_us", "longest_us").fill_null(0))
-        return self._with_counted[quantity]
+        of_it = self._counted.filter(quantity=quantity).drop("quantity")
+        joined = self.reported.join(of_it, on=KEY, how="left", maintain_order="left")
+        return joined.with_columns(pl.col("counted", "total_us", "longest_us").fill_null(0))
 
 
 Judge = Callable[[Evidence], pl.DataFrame]

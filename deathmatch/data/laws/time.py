@@ -96,8 +96,10 @@ def cpu(evidence: Evidence) -> pl.DataFrame:
 )  # fmt: skip
 def client_cpu(evidence: Evidence) -> pl.DataFrame:
     """A load generator's CPU time is no more than its threads had."""
-    points = evidence.reported
+    points, count = evidence.reported, pl.max_horizontal("clients", pl.lit(1))
     if evidence.client == "wsload":
+        # It has threads that write.
+        count = count * pl.col("cpus")
         used_us = pl.col("client_cpu_us")
         lasted_us = pl.col("duration_us") + 1e6 * (
             evidence.load["drain_s"] + evidence.load["interval_s"]
@@ -105,10 +107,6 @@ def client_cpu(evidence: Evidence) -> pl.DataFrame:
     else:
         used_us = pl.col("client_cpu_user_us") + pl.col("client_cpu_system_us")
         lasted_us = pl.col("test_duration_us")
-    count = pl.max_horizontal("clients", pl.lit(1))
-    if evidence.client == "wsload":
-        # It has threads that write.
-        count = count * pl.col("cpus")
     return judged(points, used_us, None, count * (lasted_us + READING_US))
 
 

@@ -117,9 +117,6 @@ def tools_and_machine(evidence: Evidence) -> Iterator[Finding]:
         for value in values:
             text = f"{name} is {value}, and {usual} elsewhere"
             yield fault(check, places[value], text, APART)
-    for trial in evidence.trials:
-        if not trial.record.get("tools"):
-            yield fault("DM-TOOLS", trial.where, "its record names no tools")
 
 
 def clean_commit(evidence: Evidence) -> Iterator[Finding]:
@@ -174,14 +171,14 @@ def _must_be_alike(trial: Trial) -> Iterator[tuple[str, str, object, object]]:
     if trial.is_measured:
         yield "DM-SERVER", "sources", server, spec[SOURCES]
         yield "DM-SERVER", "version", server, record["version"]
-    for side, tools in record.get("tools", {}).items():
+    for side, tools in record["tools"].items():
         yield "DM-TOOLS", f"names of the {side}'s tools", (experiment, server), sorted(tools)
     if not trial.points:
         return
     # Rounds may have different machines, on which these may differ too.
     machine = record.get("machine") or {}
     testbed = record["testbed"], machine.get("cpu"), machine.get("kernel")
-    pinned = trial.factors.get("schedulers") == "all"
+    pinned = spec["factors"].get("schedulers") == "all"
     yield "DM-DESCRIPTORS", "descriptors", testbed, record["descriptors"]
     if record.get("cpus"):
         yield "DM-CPUS", "CPUs", (testbed, pinned), record["cpus"]

@@ -6,8 +6,9 @@ Out: `Evidence`, which holds as long as the `with` block of `gathered`.
 
 import contextlib
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.progress import track
 
 from deathmatch.checks.findings import Finding
-from deathmatch.data import archive, inventory, kernel_samples, records, tables, tidy
+from deathmatch.data import archive, inventory, records, tables, tidy
 from deathmatch.errors import UserError
 from deathmatch.plan import record as plan
 from deathmatch.plan import trial as planning
@@ -60,11 +61,6 @@ class Trial:
         return self.record["spec"]
 
     @property
-    def factors(self) -> dict:
-        """Its variant."""
-        return self.spec.get("factors", {})
-
-    @property
     def is_measured(self) -> bool:
         """Whether it was measured, with or without failures."""
         return self.record["outcome"] in plan.MEASURED
@@ -80,12 +76,6 @@ class Trial:
         probes = (self.record.get("search") or {}).get("probes", [])
         of_points = zip(self.points, self.rows.get("points", []))
         return [*of_points, *zip(probes, self.rows.get(PROBES, []))]
-
-    @property
-    def samples(self) -> pl.DataFrame:
-        """The kernel's samples."""
-        rows = self.rows.get("samples", [])
-        return pl.DataFrame(rows, schema_overrides=kernel_samples.SCHEMA, infer_schema_length=None)
 
     def log(self, name: str) -> str:
         """Return the text of one of its raw logs, empty if there is none."""
@@ -187,9 +177,9 @@ def _make_again(
         raw = aside
         try:
             archive.unpack(file, aside / experiment)
-        except archive.DAMAGED as error:
+        except UserError as error:
             where, remedy = evidence.name(experiment, file.name), "pack it again: snakemake archive"
-            evidence.reject("DM-ARCHIVE", where, f"it cannot be unpacked: {error}", remedy)
+            evidence.reject("DM-ARCHIVE", where, error.what, remedy)
     if not inventory.recorded(raw, experiment):
         text, remedy = "no raw logs: no table could be made again", "put back folders or archive"
         where = evidence.name(experiment)
@@ -204,7 +194,7 @@ def _make_again(
             evidence.reject("DM-RAW", trial.where, text)
             continue
         made.append(rows)
-        evidence.trials.append(Trial(trial.where, trial.folder, trial.record, rows))
+        evidence.trials.append(replace(trial, rows=rows))
     for table, due in tidy.framed(experiment, made).items():
         # A frozen dataset keeps the titles that its servers had.
         named = NOT_MEASURED if evidence.dataset.frozen else set()
@@ -217,12 +207,11 @@ def _differences(
 ) -> Iterator[tuple[tuple, str]]:
     """Yield the trial and the text of each difference; at most one for each column."""
     due, kept = (frame.sort(KEY, maintain_order=True) for frame in (due, kept))
-    made, held = (frame.group_by(KEY, maintain_order=True).len("rows") for frame in (due, kept))
-    both = made.join(held, on=KEY, how="full", coalesce=True, maintain_order="left_right")
-    counts = both.with_columns(pl.col("rows", "rows_right").fill_null(0))
-    others = counts.filter(pl.col("rows") != pl.col("rows_right")).rows()
-    for *key, wanted, there in others:
-        yield tuple(key), f": {there} rows, where the raw logs give {wanted}"
+    counts = (frame.group_by(KEY, maintain_order=True).len().rows() for frame in (due, kept))
+    wanted, there = (Counter({tuple(key): rows for *key, rows in each}) for each in counts)
+    others = [key for key in {**wanted, **there} if wanted[key] != there[key]]
+    for key in others:
+        yield key, f": {there[key]} rows, where the raw logs give {wanted[key]}"
     for column in due.columns if not others else ():
         differs = due[column].ne_missing(kept[column])
         if column not in left_out and differs.any():

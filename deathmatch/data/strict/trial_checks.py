@@ -5,9 +5,11 @@ Plain functions from one trial to the checks that it fails, each with what was s
 
 from collections.abc import Callable, Iterator
 
+import polars as pl
+
 from deathmatch.capacity_search import search
 from deathmatch.checks.findings import Finding
-from deathmatch.data import limits, probes
+from deathmatch.data import kernel_samples, limits, probes
 from deathmatch.data.strict.evidence import Evidence, Trial, fault
 from deathmatch.load import registry
 from deathmatch.plan import files
@@ -117,7 +119,7 @@ def conformance(trial: Trial) -> Seen:
     """A server passed each check, but for known deviations, and waited and listened as its variant
     says.
     """
-    checks, factors = trial.record.get("conformance") or [], trial.factors
+    checks, factors = trial.record.get("conformance") or [], trial.spec["factors"]
     for check in checks:
         if not check["ok"] and f"{check['name']}:" not in trial.record["reason"]:
             yield "DM-CONFORMANCE", f"{check['name']!r} failed, and is not a known deviation"
@@ -154,9 +156,10 @@ def settings(trial: Trial) -> Seen:
 
 def other_work(trial: Trial) -> Seen:
     """Neither the hypervisor nor other work took the CPU time of server and client."""
-    record, samples = trial.record, trial.samples
-    if record.get("separate") or samples.is_empty():
+    record, rows = trial.record, trial.rows["samples"]
+    if record.get("separate") or not rows:
         return
+    samples = pl.DataFrame(rows, schema_overrides=kernel_samples.SCHEMA, infer_schema_length=None)
     used = limits.others(samples, (record.get("machine") or {}).get("cpus") or 1)
     for rate_rps, stolen, others in used.iter_rows():
         if stolen > MOST_STOLEN:
