@@ -106,9 +106,7 @@ def find(path: str | Path) -> Trial:
             f"dataset {dataset.name!r} has no experiment {experiment.name!r}",
             remedy="`snakemake -n` lists what it has",
         )
-    chosen = [FACTOR] if experiment.load_generators else []
-    factors = [*experiment.factors, CONFIGURATION, *chosen]
-    levels = {factor: levels_of(experiment, factor, [server]) for factor in factors}
+    levels = {name: levels_of(experiment, name, [server]) for name in _factors(experiment)}
     variants = product(experiment, levels, server)
     variant = next((each for each in variants if each.name == parts[2]), None)
     if variant is None:
@@ -254,11 +252,9 @@ def _levels(
     for name, levels in grid.levels.items():
         known = levels_of(experiment, name, servers)
         if not known:
-            chosen = [FACTOR] if experiment.load_generators else []
-            factors = [*experiment.factors, CONFIGURATION, *chosen]
             raise _mistake(
                 dataset, [*key, name], f"experiment {experiment.name!r} has no factor {name!r}",
-                f"its factors: {', '.join(factors)}",
+                f"its factors: {', '.join(_factors(experiment))}",
             )  # fmt: skip
         wanted[name] = known if levels == "all" else levels
         for level in wanted[name]:
@@ -279,6 +275,12 @@ def levels_of(experiment: Experiment, factor: str, servers: list[Server]) -> tup
         return experiment.load_generators
     spec = experiment.factors.get(factor)
     return spec.levels if spec else ()
+
+
+def _factors(experiment: Experiment) -> list[str]:
+    """Return the names of all factors that a grid of the experiment may name."""
+    chosen = [FACTOR] if experiment.load_generators else []
+    return [*experiment.factors, CONFIGURATION, *chosen]
 
 
 def product(
