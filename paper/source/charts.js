@@ -14,8 +14,11 @@
       width < 560 && key === "legend" && value?.columns > 2 ? { ...value, columns: 2 } : value
     ));
     spec.config = { ...spec.config, background: null };
-    // The title of a short axis may be longer than it: it ends where the axis does, and is not cut.
-    if (width < 560) spec.config.axisX = { ...spec.config.axisX, titleAnchor: "end" };
+    // What is longer than a short axis ends where the axis does, and is not cut.
+    if (width < 560) {
+      spec.config.axisX = { ...spec.config.axisX, titleAnchor: "end" };
+      spec.config.legend = { ...spec.config.legend, layout: { top: { anchor: "end" } } };
+    }
     spec.description = box.getAttribute("aria-label");
     if (dark.matches) {
       for (const [part, values] of Object.entries(night)) {
