@@ -1,6 +1,7 @@
 """A cluster: real SLURM on three nodes that share files with who logs in, and nothing else."""
 
 import json
+import re
 import runpy
 import signal
 
@@ -189,6 +190,6 @@ def test_an_interrupt_cancels_what_runs(long, nodes):
 @pytest.mark.slurm
 def test_smoke_of_one_server_to_the_paper(nodes, logged_in):
     done = logged_in.snakemake(*PROFILE, dataset="smoke", servers="null").succeeded()
-    assert "5 of 5 trials, all measured" in done.text
+    assert re.search(r"\b(\d+) of \1 trials, all measured", done.text)
     assert (logged_in.path / "paper/smoke/report.html").is_file()
     assert (logged_in.path / "paper/smoke/report.pdf").is_file()
