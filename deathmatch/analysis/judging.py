@@ -291,14 +291,13 @@ def _quotient(above: Values, below: Values, paired: bool, level: float | None) -
     if not above or not below:
         return NO_TRIAL
     sides = (above, below)
-    ratios = _quotients(sides, paired)
     if paired and above.blocks & below.blocks:
         interval = partial(_of_ratios, level=level)
-        ratio, steps = interval(ratios), (above.step, below.step)
+        ratio, steps = interval(_quotients(sides, paired)), (above.step, below.step)
         return _blurred(ratio, _pairs(sides), steps, interval) if any(steps) else ratio
     if level is not None and min(above.all + below.all) > 0:
         return trial_tests.unpaired_interval(above.all, below.all, level)
-    known = stats.interval(ratios)
+    known = stats.interval(_quotients(sides, paired))
     unknown = {} if level is None else {"low": None, "high": None}
     return replace(known, trials=min(len(above), len(below)), **unknown)
 

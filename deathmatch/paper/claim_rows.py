@@ -3,7 +3,7 @@
 from deathmatch.analysis import judging, verdict_words
 from deathmatch.analysis.ledger import Entry, Verdict
 
-# What a source is called: its author; another name stands for itself.
+# The authors of the sources, in the order of the ledger.
 SOURCES = {
     "walkin2009": "Walkin",
     "williams2009": "Williams",
@@ -11,6 +11,11 @@ SOURCES = {
     "moritz2012": "Moritz",
     "day2011": "Day",
 }
+
+
+def post(source: str) -> str:
+    """Return what a source is called: its author; another name stands for itself."""
+    return SOURCES.get(source, source)
 
 
 def linked(entry: Entry) -> str:

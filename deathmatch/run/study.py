@@ -33,7 +33,11 @@ PAPER = [
         if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
     ),
 ]
-SERVERS = sorted(map(str, Path("servers").glob("**/server.toml")))
+SERVERS = sorted(
+    str(p)
+    for place in (paths.PLACES["server"], paths.RELEASES)
+    for p in Path().glob(place.format("*"))
+)
 # The explorer's inputs besides tables and the paper's style: it names each server's file.
 EXPLORER = [
     *sorted(str(p) for p in Path("paper/source/explore").rglob("*") if p.is_file()),

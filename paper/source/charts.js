@@ -8,14 +8,15 @@
     || ["row", "column", "facet"].some((k) => k in (spec.encoding ?? {}));
 
   function adapted(box, width) {
+    const narrow = width < 560;
     const text = box.parentElement.querySelector("script").textContent;
     // The theme's grey, which marks set themselves, is too dark by night.
     const spec = JSON.parse(dark.matches ? text.replaceAll("#6E6E6E", "#A3A39F") : text, (key, value) => (
-      width < 560 && key === "legend" && value?.columns > 2 ? { ...value, columns: 2 } : value
+      narrow && key === "legend" && value?.columns > 2 ? { ...value, columns: 2 } : value
     ));
     spec.config = { ...spec.config, background: null };
     // What is longer than a short axis ends where the axis does, and is not cut.
-    if (width < 560) {
+    if (narrow) {
       spec.config.axisX = { ...spec.config.axisX, titleAnchor: "end" };
       spec.config.legend = { ...spec.config.legend, layout: { top: { anchor: "end" } } };
     }
@@ -28,7 +29,7 @@
     if (!composed(spec)) {
       spec.width = width;
       spec.autosize = { type: "fit-x", contains: "padding" };
-    } else if (width < 560) {
+    } else if (narrow) {
       // Panels stack; what is still too wide (room is left for labels) scrolls in its box.
       if (spec.columns) spec.columns = 1;
       for (const panel of [spec.spec, ...(spec.concat ?? []), ...(spec.vconcat ?? [])]) {

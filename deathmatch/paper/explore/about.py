@@ -4,7 +4,7 @@ import polars as pl
 
 from deathmatch.analysis import provenance, views
 from deathmatch.data import archive
-from deathmatch.paper.claim_rows import SOURCES
+from deathmatch.paper.claim_rows import post
 from deathmatch.plan import files, paths
 
 _MACHINE = ["testbed", "cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain"]
@@ -47,7 +47,7 @@ def experiments(measured: set[str]) -> list[dict]:
         {
             "experiment": spec.name,
             "title": spec.title,
-            "post": SOURCES.get(spec.source, spec.source),
+            "post": post(spec.source),
             "question": spec.question,
             "factors": {name: factor.title for name, factor in spec.factors.items()},
             "checks": [check.name for check in spec.conformance or ()],

@@ -24,7 +24,7 @@ def rows(dataset: str, entries: Sequence[Entry], evidence: Evidence) -> list[dic
             "dataset": dataset,
             "decided_by": entry.dataset,
             "claim": entry.claim,
-            "source": claim_rows.SOURCES.get(entry.source, entry.source),
+            "source": claim_rows.post(entry.source),
             "experiment": entry.experiment,
             "says": entry.says,
             "then": entry.then.verdict,

@@ -6,7 +6,7 @@ In: `servers/`, and the tables of the datasets shown. Out: one dict a server, of
 import polars as pl
 
 from deathmatch.analysis import systems
-from deathmatch.paper.claim_rows import SOURCES
+from deathmatch.paper.claim_rows import post
 from deathmatch.plan import files
 from deathmatch.plan.server import Server, source_files
 
@@ -33,7 +33,7 @@ def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
         "server": server.name,
         "title": server.title,
         "language": server.language,
-        "post": SOURCES.get(server.source, server.source),
+        "post": post(server.source),
         "about": server.about,
         "instrument": server.instrument,
         "not_run": server.not_run or "",
