@@ -295,7 +295,6 @@ def test_a_short_narrative_is_before_the_appendices_and_html_prints_as_the_pdf(
     assert len(typeset) / 1.25 <= len(printed) <= 1.25 * len(typeset)
 
 
-# It scrolls smoothly, so it takes a moment to get there.
 ON_SCREEN = """label => {
     const top = document.getElementById(label).getBoundingClientRect().top;
     return -5 < top && top < innerHeight;
