@@ -96,7 +96,7 @@ def uncached(derivation: Path) -> int:
 
 
 def environment(nix: Nix, tree: Path) -> None:
-    """Each shell tells the runner its toolchain and the folder of its servers' packages."""
+    """Each shell has variables for its toolchain and the folder of its servers' packages."""
     built = nix.outputs(tree)["packages"]
     left_out = others(tree) | of_the_old_pin(tree)
     for system, shells in nix.outputs(tree)["devShells"].items():

@@ -27,7 +27,7 @@ TESTING = LAB | {
 }  # fmt: skip
 # A name with its number in [release] of a server.toml.
 RELEASE = r"([A-Za-z][\w.:/+-]*) (\d[\w.+]*)"
-# What [release] calls otherwise than nixpkgs does.
+# Packages with another name in [release] than in nixpkgs.
 RELEASED_AS = {
     "ProtocolWebSocket": "protocol::websocket",
     "erlang-cowboy": "cowboy", "erlang-mochiweb": "mochiweb", "erlang-ranch": "ranch",

@@ -98,7 +98,7 @@ def test_rates_near_a_share_leave_no_gap_between_two_kinds_of_cpu():
 
 
 def test_every_sitting_has_the_null_server_and_one_yardstick():
-    """Of what has a rate: storage has none, and accept-queue works for a time of its own."""
+    """Except where no rate is offered (storage) or a request takes a set time (accept-queue)."""
     for experiment, trials in planned().items():
         rounds = {trial.n for trial in trials}
         servers = {n: {t.server.name for t in trials if t.n == n} for n in rounds}
@@ -113,8 +113,8 @@ def test_it_has_every_experiment_but_those_that_need_more_cpus_or_that_others_re
     assert left == {"scale-out", "select-crash"}
 
 
-def test_the_distance_that_the_plan_tells_is_told_in_nine_of_ten_cases():
-    """Planted ratios so far above their bound are judged by the ledger's own test."""
+def test_the_planned_distance_is_detected_in_nine_of_ten_cases():
+    """The ledger's own test judges ratios planted at that distance above their bound."""
     power = runpy.run_path(str(ROOT / "bench" / "power.py"))
     random, trials = np.random.default_rng(7), 7
     away, told = power["least"](0.1, trials), 0

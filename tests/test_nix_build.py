@@ -92,7 +92,7 @@ def test_a_program_of_the_system_is_not_measured_under_the_name_of_nix(nixed: Tr
     assert "and not of Nix: name its package in packages.nix" in result["log"]
 
 
-def test_a_server_that_the_flake_does_not_offer(nixed: Tree):
+def test_a_server_that_is_not_in_the_flake(nixed: Tree):
     server(nixed, "two")
     done = nixed.deathmatch("build", "two").failed()
     assert "the flake offers no package of the server 'two'" in done.text

@@ -90,7 +90,7 @@ def test_differences_are_named_and_written(nix, tree):
     server = (tree / "servers" / "php-nginx" / "server.toml").read_text()
     assert '\nnix = "PHP 8.4.22 behind nginx 9.8.7"\n' in server
     assert read(nix, tree).returncode == 0
-    # Of the pin's own date, it is a difference; of another, a warning and no failure.
+    # A release of the pin's own date is a difference, one of another date only a warning.
     facts["packages"]["nginx"]["version"] = "9.8.6"
     path.write_text(json.dumps(facts))
     done = read(nix, tree)

@@ -25,7 +25,7 @@ SYSTEM = "x86_64-linux"
 # One chapter is enough to run all that executes, draws and typesets; of its claims other datasets
 # decide some.
 EXPERIMENT = "static"
-# What nixpkgs' setup.sh defines; the study's recipes define no hook.
+# From nixpkgs' setup.sh; the study's recipes define no hook.
 SETUP = "runHook() { :; }\n"
 
 
@@ -69,7 +69,7 @@ def cleared(
 def built(nix: Nix, made: dict, to: Path) -> Path:
     """Run a recipe's phases up to the build on its source; return the folder with both."""
     folder = shutil.copytree(made["src"], to / "source")
-    # As unpackPhase does: what is in the store cannot be written.
+    # Files in the store cannot be written; unpackPhase does the same.
     subprocess.run(["chmod", "-R", "u+w", folder], check=True)
     script = made.get("postPatch", "") + "\n" + made["buildPhase"]
     done = cleared(nix, folder, made.get("env", {}), script)

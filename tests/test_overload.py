@@ -112,7 +112,7 @@ def test_a_claim_takes_what_the_search_showed(answered, miniature):
         swept = values("reply_rate_overload_rps")
     assert cost.all == ([5] * 3 if answered is None else [])
     assert overload.all == ([] if answered is None else [30_000 * answered] * 3)
-    # What answered it in full was not overloaded.
+    # A server that answers an overload in full was not overloaded.
     assert overload.at_least == (overload.blocks if answered == 1.5 else frozenset())
     assert errors.all == pytest.approx([] if answered is None else [1 - answered / 1.5] * 3)
     assert swept.all == pytest.approx([10_000] * 3, rel=0.01) and swept.at_least == swept.blocks
@@ -151,7 +151,7 @@ load_generator = ["roundtrip"]
 """
 
 
-# What claims take of the search: the capacity, and what was answered of a multiple of it.
+# The values that claims take from a search: the capacity, and the reply rate in an overload.
 VALUES = """
 from deathmatch.analysis import selecting
 server = {"server": "planted-paced", "backlog": 5}

@@ -1,4 +1,4 @@
-"""What servers take from registries: by which commands, and lists without any address."""
+"""Packages of servers from registries: the commands that install them, and their lists."""
 
 import re
 import subprocess
@@ -23,7 +23,7 @@ PROGRAMS = {
 def installed(name: str, nixed: bool) -> list[str]:
     """Return the registries of which a server's build installs something, in their order."""
     server = files.server(name)
-    # A present environment of the same list would only be told of.
+    # If the environment is there already, the command only says so.
     commands = package_installs.commands(server, BUILD, nixed)
     return [key for each in commands for key, word in PROGRAMS.items() if word in each]
 
@@ -81,7 +81,7 @@ def test_a_release_says_of_what_and_from_where():
         release = server.release
         if release:
             assert any(letter.isdigit() for letter in release.name), server.name
-            # What is old says why, and so does what has no date.
+            # A release that is old or has no date needs a remark.
             assert (release.year or 0) >= 2026 or release.remark, server.name
 
 

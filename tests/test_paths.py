@@ -21,7 +21,7 @@ from deathmatch.paper import display
 from deathmatch.plan import files, validation_errors
 
 HOSTILE = ["$(touch PWNED)", "a\ntouch PWNED", "../../x", "-n", "a b", "{host}", ""]
-# What is words for a shell already, each quoted.
+# Values that are quoted words of a shell already.
 QUOTED = {"STUDY.options", "params.options"}
 
 
@@ -135,7 +135,7 @@ def test_a_notebook_s_parameters_are_names_of_datasets(tmp_path, name):
 
 
 def test_a_server_is_reachable_in_its_testbed_alone(tree: Tree):
-    """One that listens on every address it has: none of them is one of the machine's."""
+    """A server on 0.0.0.0 listens on no address of the machine."""
     tree.server("open", "ok", run="python3 {folder}/broken.py ok 0.0.0.0 {port} # {host}")
     script = tree.path / "servers" / "open" / "broken.py"
     script.write_text(script.read_text().replace("sys.argv[1:])", "sys.argv[1:4])"))

@@ -13,7 +13,7 @@ from deathmatch.analysis import published
 
 TEXTS = [*sorted((ROOT / "paper/source").glob("*.md")), *sorted((ROOT / "notebooks").glob("*.md"))]
 
-# What is no quantity, or computed where it stands.
+# Numbers that are no quantity, or computed in place.
 SPARED = [
     r"\{(eval|value)\}`[^`]+`",  # computed
     r"`[^`]*`",  # code and names of files

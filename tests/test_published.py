@@ -176,12 +176,12 @@ def test_day_rerun_rates_are_requests_over_time():
 # The claims
 
 
-def test_what_is_not_tested_has_a_reason_and_is_in_no_count():
+def test_untested_statements_are_in_no_count():
     names = [one.id for one in published.untested()]
     assert len(set(names)) == len(names) and not set(names) & set(BY_ID)
 
 
-def test_what_decides_a_claim_is_a_dataset_that_the_reference_names():
+def test_claims_are_decided_by_datasets_that_the_reference_names():
     decided = published.deciders("reference")
     named = {finding.name for finding in findings.load()}
     assert set(decided) <= set(BY_ID) | named and published.deciders("quick") == {}
@@ -267,7 +267,7 @@ def test_selectors_fit_the_experiments_there_are():
             assert level in levels, f"{name}: {column} = {level}"
 
 
-# Mistakes of the next editor
+# Mistakes in the ledger
 
 
 @pytest.mark.parametrize(
@@ -305,10 +305,10 @@ def test_bibliography_is_read_by_pandoc_and_holds_every_source():
         assert "issued" in entry or entry["type"] == "software", entry["id"]
 
 
-# What differs between then and now, and why a claim was not run
+# Then and now, and claims that were not run
 
 
-def test_what_is_compared_then_is_no_newer_release_and_now_no_older_one():
+def test_then_compares_no_newer_release_than_now():
     for claim in CLAIMS:
         for then, now in zip(claim.then, claim.now):
             for old, new in zip(then.sides, now.sides):
@@ -342,7 +342,7 @@ def test_an_effect_of_a_peak_that_nothing_limited_is_a_bound():
     assert verdict_words.effect_text(narrow) == "1.01 [1.007, 1.012], n = 12"
 
 
-def test_what_rounding_hides_widens_a_ratio_of_response_times():
+def test_rounding_widens_a_ratio_of_response_times():
     def trials(*times_us: int) -> dict:
         return Values(dict(enumerate(times_us, 1)), step=100)
 

@@ -53,7 +53,7 @@ def programs() -> Path:
 
 @pytest.fixture(scope="module")
 def environment(programs) -> dict[str, str]:
-    """That Python and its programs first on PATH; of neither toolchain, as nothing is measured."""
+    """PATH with that Python and its programs first; no toolchain, as nothing is measured."""
     path = os.environ["PATH"].replace(str(BUILD / "venv" / "bin"), str(programs))
     assert shutil.which("snakemake", path=path) == str(programs / "snakemake")
     return {

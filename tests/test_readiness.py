@@ -116,7 +116,7 @@ def test_counts_reach_the_tables(measured):
     assert trials.filter(pl.col("idle_connections") == 4000)["syscalls_per_reply"].is_null().all()
 
 
-def test_a_select_that_cannot_hold_them_is_told(measured):
+def test_a_select_that_cannot_hold_them_is_reported(measured):
     trial = measured[1]["c-readiness", "select", 4000]
     assert trial["outcome"] == "answers wrongly" and trial["points"] == []
     assert "holds 4000 idle connections: roundtrip: the server closed" in trial["reason"]

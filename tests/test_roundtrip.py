@@ -113,8 +113,8 @@ def test_a_freeze_shows_in_the_latency_of_all_that_was_due(client):
     assert slower(text, "latency", 100_000) >= 90
 
 
-def test_fewer_bins_say_as_much_of_what_was_late(client):
-    """Every tenth answer takes 25 ms: some are later than one limit, none than the other."""
+def test_coarser_bins_count_late_replies_alike(client):
+    """Every tenth answer takes 25 ms: later than the first limit, not than the second."""
 
     def answer(number, connection, data):
         time.sleep(0.025 * (number % 10 == 0))
@@ -134,7 +134,7 @@ def test_fewer_bins_say_as_much_of_what_was_late(client):
     assert roundtrip.coarser(coarse, limits_us) == coarse
 
 
-def test_overload_leaves_requests_unsent_and_says_so(client):
+def test_overload_leaves_requests_unsent_and_counts_them(client):
     def answer(_, connection, data):
         time.sleep(0.05)
         connection.sendall(data)
@@ -218,7 +218,7 @@ def established(port: int) -> int:
 
 @pytest.mark.parametrize("load", [LOAD, {"uri": "/", "requests_per_connection": 1, "timeout_s": 1}])
 def test_idle_connections_are_held_after_one_exchange_and_their_losses_are_counted(client, load):
-    """Beside a load of roundtrip's own, and beside one of httperf's."""
+    """During a load of roundtrip and during one of httperf."""
     held = []
     holder = registry.holder("roundtrip" if "request" in load else "httperf")
     with Server(
@@ -304,7 +304,7 @@ def test_more_connections_than_may_be_open_are_errors(client):
         ("--port 1 --request a", 1, "is the server running?"),
     ],
 )
-def test_mistakes_are_told(client, words, status, message):
+def test_mistakes_are_reported(client, words, status, message):
     done = subprocess.run([client, *words.split()], capture_output=True, text=True, timeout=HUNG_S)
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith("roundtrip: ") and message in done.stderr
@@ -388,7 +388,7 @@ def test_in_httperfs_place_it_counts_and_times_as_httperf_does(client):
     alike = ["connections", "requests", "replies", "replies_2xx", "errors_total",
              "reply_content_bytes", "connection_length_replies"]  # fmt: skip
     assert [seen[ours][name] for name in alike] == [seen[theirs][name] for name in alike]
-    # Whatever one reports, the other does, but for what only its own loop has.
+    # Each reports what the other does, except the fields of its own loop.
     assert {name for name in theirs.columns if seen[ours][name] is None} == {
         "connect_burst_connections", "look_interval_max_us", "look_interval_mean_us",
         "transfer_time_avg_us", "reply_footer_bytes", "replies_wrong_length",
@@ -397,12 +397,6 @@ def test_in_httperfs_place_it_counts_and_times_as_httperf_does(client):
     }  # fmt: skip
     looks = [seen[theirs][f"look_interval_{name}_us"] for name in ("mean", "max")]
     assert looks == sorted(looks) and looks[1] > 0
-
-
-"""Delays of every other connection, planted."""
-"""How much longer a quantile may be: less than half of the way from one delay to the other, and
-more than a busy machine makes a tenth of all connections wait."""
-"""The width of roundtrip's bins, as a share; those of httperf are 10 us wide."""
 
 
 def test_every_client_of_several_has_its_part_of_the_connections(client):

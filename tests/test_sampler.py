@@ -99,7 +99,7 @@ def test_sample_has_every_column_and_counts_the_server(server: Host):
 
 
 def test_a_host_that_is_lost_ends_the_samples(folder: Path):
-    """Whoever waits for what it does is told, not a thread that nobody looks at."""
+    """The caller that waits for the host gets the error, not the sampler's thread."""
     with session(folder) as host:
         taking = watching(host)
         with taking:

@@ -23,7 +23,7 @@ from conftest import (
     wait_for,
 )
 
-# What a trial can leave: a daemon of its own session, a namespace with a name, a mount, a link.
+# Everything that a trial can leave: a daemon in its own session, a named namespace, mounts, a link.
 MESSY = """
 setsid sleep infinity &
 mount -t tmpfs tmpfs /run && ip netns add left && mount -t tmpfs tmpfs /mnt
@@ -143,7 +143,7 @@ TRY = ["python", "-c", "from deathmatch.hosts import sandbox; from deathmatch im
 
 
 def test_kernel_that_forbids_namespaces(shared_tree: Tree):
-    """As root of a container that may not, and as a user where users may not."""
+    """As root of a container without the right, and as a user where users have no right."""
     own = [] if AS_ROOT else ["unshare", "--user", "--map-root-user"]
     check_refusal(shared_tree.run(*own, "setpriv", "--bounding-set", "-sys_admin", "--", *TRY))
     forbid = 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"'

@@ -17,11 +17,11 @@ def test_a_server_that_is_named_is_measured_and_kept(tree: Tree):
         return set(pl.read_parquet(tree.path / TABLE)["server"])
 
     assert measured() == {"mine"}
-    # What was measured stays in the tables, and is nothing to remove, whoever is named next.
+    # Trials of a server that was named before stay in the tables, and are not to be removed.
     tree.snakemake(TABLE, dataset="tiny").succeeded()
     assert measured() == {"mine", "null"}
     assert "DM-UNPLANNED" not in tree.deathmatch("check", "tiny").text
-    # But not with rates that the dataset no longer has.
+    # Trials with rates that the dataset no longer has do not stay.
     tree.replace("config/datasets/tiny.toml", "rates_rps = [100]", "rates_rps = [200]")
     tree.snakemake(TABLE, dataset="tiny").succeeded()
     assert measured() == {"null"}

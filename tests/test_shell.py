@@ -78,7 +78,7 @@ def test_nix_without_flakes(tmp_path):
 
 
 def with_nix(folder: Path, release: str) -> str:
-    """Return a PATH with a `nix` of this release that only tells how it was called."""
+    """Return a PATH with a `nix` of this release that only prints its arguments."""
     (folder / "nix").write_text(
         '#!/bin/sh\ncase $* in "config show") echo "experimental-features = flakes nix-command";;\n'
         f'--version) echo "nix {release}";;\n*) echo "$@";; esac\n'
@@ -89,7 +89,7 @@ def with_nix(folder: Path, release: str) -> str:
 
 @pytest.mark.parametrize("release", ["(Nix) 2.18.0", "(Lix, like Nix) 2.91.1"])
 def test_nix_with_flakes_is_entered(tmp_path, release):
-    """Which way ./shell goes, not what Nix does."""
+    """./shell calls Nix in the right way; Nix itself is not tested."""
     path = with_nix(tmp_path, release)
     for words in (["true", "a b"], ["--nix", "true", "a b"]):
         done = shell(*words, PATH=path).succeeded()
@@ -288,8 +288,9 @@ def test_each_command_gets_its_groups_of_python_packages(tmp_path):
     assert installed("snakefmt") == {"lint"}
 
 
-# What a system starts by itself, and what runs: with the packages installed in the usual way, or
-# by our script. uptimed brings a daemon with a unit and a SysV script, logrotate a timer only.
+# Prints the services that would start by themselves and those that run, after the packages are
+# installed in the usual way or by our script. uptimed brings a daemon with a unit and a SysV script,
+# logrotate a timer only.
 INSTALL = r"""
 cd "$1"; shift
 mount -t tmpfs tmpfs . && mkdir upper work root

@@ -39,7 +39,7 @@ def beats(said: list[str], silence_s: float, age_s: float = 0) -> tuple[str, flo
 def test_a_job_ends_when_its_run_is_silent_for_long_or_another_begins():
     why, at_s = beats([f"mine {n}" for n in range(50)], silence_s=10)
     assert "silent for 10 s" in why and 59 <= at_s <= 61
-    # What cannot be read for a while is no end.
+    # A heartbeat that cannot be read for a while is no end.
     _, at_s = beats(["mine 1", *[""] * 8, "mine 2", "mine 3"], silence_s=10)
     assert 20 <= at_s <= 22
     why, at_s = beats(["mine 1", "mine 2", "other 0"], silence_s=10)
@@ -69,7 +69,7 @@ def machine(n: int = 1, **other) -> dict:
 
 
 def test_two_kinds_of_machine_are_not_mixed_in_a_round():
-    """Of one kind are also those that have not the same bytes of memory."""
+    """A small difference in memory makes no other kind."""
     one, where, here = machine(), "data/smoke/backlog/null/default/1", "this machine now"
     sittings.check_machine("smoke", [(where, one), (here, machine(memory_bytes=255_700_000_000))])
     with pytest.raises(UserError, match="two kinds of machine would be mixed: cpu") as refused:

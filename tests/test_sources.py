@@ -1,4 +1,4 @@
-"""What a server is made of, which decides what of it is measured again: which files, and how."""
+"""The files that make up a server: its trials are due again once they change."""
 
 import io
 import subprocess
@@ -20,7 +20,7 @@ def sources(tree: Tree, server: str = "one") -> tuple[str, list[str]]:
     return fingerprint, [name.removeprefix("servers/one/") for name in names]
 
 
-def test_what_is_part_of_a_server(tree: Tree, tmp_path):
+def test_the_files_of_a_server(tree: Tree, tmp_path):
     """Its files, their names and execute bits, code behind links, and sources elsewhere."""
     tree.server("one", "ok", sources=["lib"])
     tree.write("lib/code.py", "1")
@@ -52,7 +52,7 @@ def test_another_machine_gets_the_code_behind_a_link(tmp_path, monkeypatch):
         assert packed.getmember("linked.py").isfile()
 
 
-def test_what_programs_leave_is_no_part_of_it_nor_what_git_ignores(tree: Tree):
+def test_left_and_ignored_files_are_no_part_of_a_server(tree: Tree):
     tree.server("one", "ok")
     before = sources(tree)
     litter = [".broken.py.swp", "broken.py~", ".DS_Store", ".git/HEAD", "__pycache__/broken.pyc",
@@ -66,7 +66,7 @@ def test_what_programs_leave_is_no_part_of_it_nor_what_git_ignores(tree: Tree):
     subprocess.run([*git, "init", "--quiet"], check=True)
     tree.write(".gitignore", "*.log\n")
     assert sources(tree) == before
-    # A whole server that its owner keeps out of git has all its files.
+    # A server that is ignored as a whole has all its files.
     tree.write(".git/info/exclude", "/servers/one/\n")
     assert "seen.log" in sources(tree)[1]
 
@@ -99,4 +99,7 @@ def test_the_file_that_makes_a_trial_due_is_named(tree: Tree):
     told = "servers/one/own.log is new"
     assert f"while it was measured, {told}, so that the next run measures it again" in said
     said = tree.snakemake("-n", dataset="tiny").succeeded().text
-    assert f"one: {told}; its trials are due" in said
+    assert f"one: {told}; its trials are due" in said and "0 of 1 trials" in said
+    (tree.path / "servers/one/own.log").unlink()
+    assert "1 of 1 trials" in tree.checked(dataset="tiny").succeeded().text
+    assert (tree.path / "data/tiny/.gitignore").read_text() == "*\n"

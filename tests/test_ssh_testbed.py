@@ -129,7 +129,7 @@ def test_a_death_in_the_middle(machines: Lab, death):
 
 
 @pytest.mark.ssh
-def test_a_full_disk_of_a_client_is_told_and_resumed(first: Lab):
+def test_after_a_full_disk_of_a_client_the_trial_is_resumed(first: Lab):
     first.fill("client2", True)
     done = first.trial(TRIAL.format("small")).failed()
     assert "No space left on device" in done.text and "Traceback" not in done.text

@@ -78,7 +78,7 @@ def test_quantiles_that_too_few_samples_carry_are_null():
     full = pl.DataFrame(rows, schema=kinds, orient="row")
     wanted = {"p50_us": 0.5, "p99_us": 0.99}
     found = stats.quantiles(full, ["label"], wanted)
-    # Of a hundred, no 99th percentile can be told.
+    # A hundred samples have no 99th percentile.
     assert found.rows() == [("a", 10, 500), ("b", 7, None)]
     lost = stats.quantiles(full, ["label"], wanted, {("a",): 10_000, ("b",): 100})
     assert lost.rows() == [("a", None, None), ("b", 7, None)]

@@ -153,7 +153,7 @@ PLANTED: list[tuple[str, bool, list[tuple[str, Callable[[Sample], object], set[s
         ("a trial of another toolchain",
          lambda s: s.record(lambda r: r["tools"]["server"].update(cc="gcc-4.4 4.4.5")),
          {"DM-TOOLS"}),
-        ("changes beside the commit",
+        ("uncommitted changes",
          lambda s: s.record(lambda r: r["machine"].update(commit="4d4e3c11478e-dirty")),
          {"DM-COMMIT"}),
         ("another version of the server",
@@ -322,7 +322,7 @@ def test_wrong_answers_alone_are_failures(outcome, wrong_answers, accused):
 
 
 def test_tables_without_raw_logs_could_not_be_checked(samples, tmp_path):
-    """That is another status than a rejection."""
+    """Their status is not that of a rejection."""
     sample = samples["overhead"].copy(tmp_path / MINIATURE.name)
     for folder in {file.parents[2] for file in sample.files}:
         shutil.rmtree(folder)
@@ -332,7 +332,7 @@ def test_tables_without_raw_logs_could_not_be_checked(samples, tmp_path):
     assert "no table could be made again" in found.text()
 
 
-def test_a_waiver_is_told_with_its_reason(samples, tmp_path):
+def test_a_waiver_is_reported_with_its_reason(samples, tmp_path):
     sample = samples["overhead"].copy(tmp_path / MINIATURE.name)
     sample.record(lambda r: r["machine"].update(commit="4d4e3c11478e-dirty"))
     sample.tidy()

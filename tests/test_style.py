@@ -1,4 +1,4 @@
-"""What every file of the project must keep to."""
+"""Rules that every file of the project must keep."""
 
 import functools
 import re
@@ -85,7 +85,7 @@ def test_no_comment_is_put_off():
     assert lines_with(r"\b(TOD[O]|FIXM[E]|XX[X])\b") == []
 
 
-def test_every_public_function_says_what_it_returns():
+def test_every_public_function_has_a_docstring():
     """Every public function and class of the package has a docstring."""
     words = ["ruff", "check", "--select", "D100,D101,D102,D103,D419", "--isolated", "deathmatch"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)

@@ -148,7 +148,7 @@ def test_verdicts_are_marked_that_fall_when_all_are_tested_together():
     assert trial_tests.marks([0.04]) == [""]
 
 
-# Which data it judges
+# The data that are judged
 
 
 def test_code_changes_no_verdict_on_committed_data_unseen():

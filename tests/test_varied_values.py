@@ -27,7 +27,7 @@ def body_of(path: str) -> bytes:
 @pytest.mark.parametrize("replaced", [None, "httperf"])
 @pytest.mark.parametrize("values", files.experiment("dynamic").factors["values"].levels)
 def test_each_value_is_asked_for_and_its_own_body_is_due(values, replaced):
-    """Of a server that answers as the experiment wants, but each STALE_EVERY-th as the first."""
+    """The server answers each STALE_EVERY-th request as it did the first, the others rightly."""
     asked = []
 
     def answer(_, connection, request):

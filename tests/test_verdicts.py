@@ -20,7 +20,7 @@ from deathmatch.capacity_search.search import CLIENT, FOUND
 from deathmatch.data import archive, table_files, tables
 from deathmatch.plan import files
 
-# What every point has unless it says otherwise.
+# The fields of every point, unless a test sets others.
 USUAL = {
     "server_state": "ran",
     "client_state": "exit 0",
@@ -127,7 +127,7 @@ def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
         websocket("erlang-cowboy"), websocket("node-ws") | lost, websocket("ws-null"),
     ])  # fmt: skip
     points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
-    # Nor is an instrument one of every server.
+    # An instrument does not count among the servers.
     assert c10k.held(points).select("label", "whole").rows() == [("erlang-cowboy", True)]
     assert c10k.losses_table(points).is_empty()
 
@@ -255,7 +255,7 @@ def test_a_server_that_ends_while_it_is_checked_has_died_of_what_the_checks_open
     ],
 )
 def test_a_share_of_the_capacity_is_the_rate_nearest_to_it(search, rates, outcome, verdict):
-    """Of 7000, 5000 is three quarters; without a capacity none is."""
+    """5000 is near three quarters of 7000; without a capacity there is no share."""
     rows = [
         {"server": "tornado", "backlog": 128, "somaxconn": 4096, RATE: rate,
          "concurrent_connections": 10 if rate < 4000 else 90}
@@ -278,7 +278,7 @@ SWEPT = [
 
 
 def test_a_capacity_that_is_only_a_bound_forms_no_ratio(search, plant):
-    """Whatever the sweep shows, and however far the other side is from it."""
+    """The sweep and the distance of the other side do not matter."""
     found = search("dynamic", SWEPT, {"mochiweb-otp29": 1000.0, "cowboy-otp29": 2000.0})
     row = found["ostinelli-cowboy-leads-mochiweb"].now
     assert (row.verdict, row.direction) == (judging.REPLICATED, judging.REPLICATED)

@@ -1,4 +1,4 @@
-"""What notebooks look at: overloads, what the client hides of them, and numbers in prose."""
+"""Views of notebooks: overloads, points that the client limits, and numbers in prose."""
 
 import polars as pl
 
@@ -88,14 +88,14 @@ def test_a_trial_whose_server_died_says_where():
 
 
 def test_a_curve_that_ends_early_has_no_line_to_its_label():
-    """Such a line is level: it reads as a plateau that was not measured."""
+    """The line would be level, and look like a plateau that was not measured."""
     theme.register()
     frame = pl.DataFrame({"x": [0, 900, 0, 8000], "y": [1, 5, 1, 2], "s": ["a", "a", "b", "b"]})
     drawn = theme.lines(frame, "x", "y", "s").to_dict()
     assert [layer["mark"]["type"] for layer in drawn["layer"]].count("rule") == 0
 
 
-def test_an_arrowhead_stands_beside_what_may_be_higher():
+def test_an_arrowhead_marks_a_value_that_may_be_higher():
     theme.register()
     frame = reply_rates.in_overload(SWEEP, ["label"]).select("label", "median", "at_least")
     drawn = theme.dots(frame, "median", "label", more="at_least").to_dict()
@@ -105,7 +105,7 @@ def test_an_arrowhead_stands_beside_what_may_be_higher():
     assert len(none["layer"]) == len(drawn["layer"]) - 1
 
 
-def test_those_without_a_limit_have_no_order():
+def test_servers_without_a_limit_have_no_order():
     more = pl.concat([SWEEP, points([("quick", 1, 4000, 4000.0, False)])])
     found = reply_rates.in_overload(more.filter(~pl.col("client_limited")), ["label"])
     assert reply_rates.ranking(found, "label") == "fast and quick, without a limit here, > slow"
@@ -152,7 +152,7 @@ def test_rows_on_a_logarithmic_axis_have_ticks_at_powers_of_ten():
     assert ticks(130) == [0.1, 10, 1000], "they would run into each other"
 
 
-def test_our_latency_stands_beside_the_same_software_of_the_post():
+def test_our_latency_is_compared_with_that_of_the_post():
     points = pl.DataFrame({
         "label": ["Tornado", "Tornado", "axum"], "server": ["tornado-ws", "tornado-ws", "axum"],
         "schedulers": ["one", "one", "one"], "n": [1, 2, 1],

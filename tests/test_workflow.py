@@ -28,7 +28,7 @@ def test_lint_is_content_on_a_clone_in_which_nothing_was_built(tmp_path):
     words = ["git", "clone", "--quiet", "--no-hardlinks", "--depth=1", f"file://{ROOT}", clone]
     subprocess.run(words, check=True)
     assert not (clone / "build").exists()
-    # Nor are load generators of this checkout on the path.
+    # No load generator of this checkout is on the path.
     folders = os.environ["PATH"].split(os.pathsep)
     kept = [folder for folder in folders if "build" not in folder or "venv" in folder]
     own = {"PATH": os.pathsep.join(kept), "PYTHONPATH": str(clone / "workflow" / "plugins")}

@@ -62,13 +62,6 @@ def test_actionlint_finds_nothing(name, actionlint):
     assert linted(actionlint, ROOT / FOLDER / name) == ""
 
 
-def test_actionlint_finds_a_mistake(actionlint, tmp_path):
-    text = (ROOT / FOLDER / "ci.yml").read_text()
-    assert "matrix.system }}" in text
-    (tmp_path / "ci.yml").write_text(text.replace("matrix.system }}", "matrix.sytem }}"))
-    assert 'property "sytem" is not defined' in linted(actionlint, tmp_path / "ci.yml")
-
-
 def steps(read: dict) -> Iterator[tuple[str, dict]]:
     """Yield the command of each step with each row of its job's matrix."""
     for job in read["jobs"].values():
@@ -128,24 +121,6 @@ def test_what_a_workflow_names_is_there(name, offered):
     for trigger in read["on"].values():
         for path in (trigger or {}).get("paths", []) if isinstance(trigger, dict) else []:
             assert list(ROOT.glob(path)), path
-
-
-def test_a_push_builds_few_packages_and_the_week_all():
-    """No cache holds the rest: two Erlangs of their own would take a runner's time and disk."""
-    pushed, weekly = (
-        [filled(text, row) for text, row in steps(workflow(name))]
-        for name in ("ci.yml", "nix-weekly.yml")
-    )
-    built = {word for text in pushed for word in text.split() if word.startswith(".#")}
-    assert built == {
-        ".#httperf", ".#roundtrip", ".#wsload", ".#yucan", ".#paper",
-        ".#checks.x86_64-linux.nix-files", ".#checks.aarch64-linux.nix-files",
-    }  # fmt: skip
-    checks = [text for text in pushed if text.startswith("nix flake check")]
-    assert checks and all("--no-build" in text for text in checks)
-    assert any(text.startswith("nix flake check --keep-going") for text in weekly)
-    # A package holds a server's tools: whether its release compiles, its build tells.
-    assert [text for text in weekly if "deathmatch build" in text and "pkgs-2022" in text]
 
 
 def test_every_kind_of_test_runs_each_week():

@@ -45,7 +45,7 @@ def programs() -> Path:
 
 TARGET = ROOT / "build" / "cargo"
 OF_TIME = "timing::"
-"""What the names of the client's tests that measure times begin with: beside them runs no other."""
+"""The prefix of the client's tests that measure times; they run alone."""
 
 
 def cargo(*words: str) -> None:
@@ -73,7 +73,7 @@ def compiled() -> None:
 
 @pytest.mark.timing
 def test_the_client_s_own_tests_pass(compiled):
-    """Those on real servers too, the freeze test among them; not those that measure times."""
+    """All but those that measure times; the freeze test on a real server is among them."""
     cargo("test", "--lib", "--test", "all", "--", "--skip", OF_TIME)
 
 
@@ -249,7 +249,7 @@ for peer in peers:
 @pytest.mark.timing
 @pytest.mark.alone
 def test_ten_thousand_handshakes_are_under_way_at_once(programs, tmp_path):
-    """Of a server that answers only once all have asked, in a network namespace of its own.
+    """The server, in its own network namespace, answers once it has all requests.
 
     It then ends, and so does the run, which has nothing left.
     """
@@ -376,7 +376,7 @@ def test_a_trial_and_its_tables(tree: Tree, programs):
     for name in ("bin/wsload", "bin/ws-null", "build.json"):
         to = tree.write(f"build/servers/{NULL}/{name}", "")
         shutil.copy2(server_commands.build_dir(NULL) / name, to)
-    # What comes and goes before is as little as will do.
+    # As few connections before the trial as the checks allow.
     for old, new in (
         ("connections = 1000", "connections = 100"), ("interval_s = 0.25", "interval_s = 0.05"),
         ("rounds = 30", f"rounds = {churn.LEAST_ROUNDS + 2}"),
