@@ -289,8 +289,8 @@ def test_each_command_gets_its_groups_of_python_packages(tmp_path):
 
 
 # Prints the services that would start by themselves and those that run, after the packages are
-# installed in the usual way or by our script. uptimed brings a daemon with a unit and a SysV script,
-# logrotate a timer only.
+# installed in the usual way or by our script. uptimed brings a daemon with a unit and a script of
+# SysV, logrotate a timer only.
 INSTALL = r"""
 cd "$1"; shift
 mount -t tmpfs tmpfs . && mkdir upper work root
