@@ -34,9 +34,9 @@ RATE_RPS, DURATION_S = 500, 2
 
 
 @pytest.fixture(scope="session")
-def programs() -> Path:
+def wsload_built() -> Path:
     """The folder that holds wsload and ws-null, built if they are not."""
-    # Two workers may ask at once.
+    # Two workers may build at once.
     with turn(alone=True, folder=server_commands.build_dir(NULL).with_name("turns")):
         built = server_build.built(files.server(NULL))
     assert built["ok"], built["log"]
@@ -80,8 +80,8 @@ def test_the_client_s_own_tests_pass(compiled):
 class Null:
     """The null server on a free port."""
 
-    def __init__(self, programs: Path):
-        words = [programs / "ws-null", "127.0.0.1:0"]
+    def __init__(self, wsload_built: Path):
+        words = [wsload_built / "ws-null", "127.0.0.1:0"]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         self.port = int(first_line(self.process).rpartition(":")[2])
 
@@ -121,9 +121,9 @@ def took_us(events: pl.DataFrame, end: str) -> np.ndarray:
 
 @pytest.mark.timing
 @pytest.mark.alone
-def test_statistics_and_seconds_are_those_of_the_raw_events(programs, tmp_path):
+def test_statistics_and_seconds_are_those_of_the_raw_events(wsload_built, tmp_path):
     """The server stops before the end, so that messages are lost."""
-    with Null(programs) as null:
+    with Null(wsload_built) as null:
 
         def freeze() -> None:
             time.sleep(DURATION_S - 0.4)
@@ -248,7 +248,7 @@ for peer in peers:
 
 @pytest.mark.timing
 @pytest.mark.alone
-def test_ten_thousand_handshakes_are_under_way_at_once(programs, tmp_path):
+def test_ten_thousand_handshakes_are_under_way_at_once(wsload_built, tmp_path):
     """The server, in its own network namespace, answers once it has all requests.
 
     It then ends, and so does the run, which has nothing left.
@@ -278,8 +278,8 @@ AT_A_PACE = LOAD | {"opening": 0, "interval_s": 0.4}
 
 @pytest.mark.timing
 @pytest.mark.alone
-def test_connections_are_begun_at_the_pace_of_the_posts_client(programs, tmp_path):
-    with Null(programs) as null:
+def test_connections_are_begun_at_the_pace_of_the_posts_client(wsload_built, tmp_path):
+    with Null(wsload_built) as null:
         log = run(tmp_path, null.port, load=AT_A_PACE)
     connections, fields = begun(log)
     assert connections["intended_us"].to_list() == list(range(0, 200_000, 1000))
@@ -292,7 +292,7 @@ def test_connections_are_begun_at_the_pace_of_the_posts_client(programs, tmp_pat
 
 @pytest.mark.timing
 @pytest.mark.alone
-def test_connections_that_time_out_do_not_slow_the_beginning_of_others(programs, tmp_path):
+def test_connections_that_time_out_do_not_slow_the_beginning_of_others(wsload_built, tmp_path):
     # A queue of two, of which the server takes none.
     with socket.create_server(("127.0.0.1", 0), backlog=1) as deaf:
         port = deaf.getsockname()[1]
@@ -371,7 +371,7 @@ def measured(tree: Tree, environment: str) -> Path | None:
     return folder
 
 
-def test_a_trial_and_its_tables(tree: Tree, programs):
+def test_a_trial_and_its_tables(tree: Tree, wsload_built):
     """Throttled; where that cannot be, not."""
     for name in ("bin/wsload", "bin/ws-null", "build.json"):
         to = tree.write(f"build/servers/{NULL}/{name}", "")
@@ -458,6 +458,6 @@ def test_a_server_that_knows_no_binary_messages_is_sent_text(server, kind):
         ("refuses", "invalid answers: outcome_handshake_rejected 10; good ones: 0"),
     ],
 )
-def test_upgrades_that_it_rejects_are_seen_before_the_trial(programs, tmp_path, habit, problem):
+def test_upgrades_that_it_rejects_are_seen_before_the_trial(wsload_built, tmp_path, habit, problem):
     with few.faulty(habit) as port:
-        assert few.asked("wsload", "c10k", port, tmp_path, f"{programs}/") == problem
+        assert few.asked("wsload", "c10k", port, tmp_path, f"{wsload_built}/") == problem
