@@ -5,17 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from nix_flake import (
-    DARWIN,
-    PINS,
-    SYSTEMS,
-    Nix,
-    checkers,
-    closure,
-    require,
-    same,
-    uses,
-)
+from nix_flake import DARWIN, PINS, SYSTEMS, Nix, checkers, closure, require, same, uses
 from nix_servers import (
     ERAS,
     SHELLS,

@@ -140,8 +140,7 @@ def test_after_a_full_disk_of_a_client_the_trial_is_resumed(first: Lab):
 @pytest.mark.ssh
 def test_an_address_that_a_host_lacks(first: Lab):
     first.tree.write(
-        "config/testbeds/moved.toml",
-        'extends = "lab"\n[server]\naddress = "10.78.0.99/24"\n',
+        "config/testbeds/moved.toml", 'extends = "lab"\n[server]\naddress = "10.78.0.99/24"\n'
     )
     done = first.tree.deathmatch("audit", "moved").failed()
     assert (

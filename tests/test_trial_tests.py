@@ -9,14 +9,7 @@ import pytest
 from conftest import ROOT
 from plant import write
 
-from deathmatch.analysis import (
-    claims,
-    findings,
-    judging,
-    ledger,
-    published,
-    trial_tests,
-)
+from deathmatch.analysis import claims, findings, judging, ledger, published, trial_tests
 from deathmatch.analysis.by_trial import Values
 from deathmatch.analysis.judging import LARGER, NOT, OPEN, REPLICATED, SMALLER, Part, claimed_range
 from deathmatch.data import archive, table_files

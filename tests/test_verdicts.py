@@ -7,13 +7,7 @@ import pytest
 from conftest import read_tables_anew
 from plant import write
 
-from deathmatch.analysis import (
-    c10k,
-    claims,
-    judging,
-    published,
-    selecting,
-)
+from deathmatch.analysis import c10k, claims, judging, published, selecting
 from deathmatch.analysis.ledger import Entry
 from deathmatch.analysis.stats import NO_TRIAL
 from deathmatch.capacity_search.search import CLIENT, FOUND

@@ -17,7 +17,7 @@ from deathmatch.run import code_inputs, snakemake_internals
 # Lint knows no means to switch a rule off.
 SWITCHED_OFF = {
     "Specify a conda environment or container for each rule.": "./shell, Nix or the Containerfile "
-    "installs the same locked tools for every rule, and a trial is measured outside of containers",
+    "installs the same locked tools for every rule, and a trial is measured outside of containers"
 }
 COPY = "deathmatch/builds/copy.py"
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
