@@ -57,7 +57,7 @@ def newer(nix: Nix, tree: Path) -> None:
     lock(nix, tree)
 
 
-def test_what_the_stand_in_is_made_of_is_found(nix, tree):
+def test_the_facts_of_the_stand_in_are_found(nix, tree):
     done = read(nix, tree)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr
     assert read(nix, tree, "--write").returncode == 0

@@ -169,7 +169,7 @@ def test_a_shells_variables_are_enough_to_plan_the_paper(nix, tree, tmp_path):
     assert "write_report" in done.stdout + done.stderr
 
 
-def test_what_the_paper_is_made_from_rebuilds_it_and_nothing_else(nix, tree, tmp_path):
+def test_only_files_of_the_paper_make_nix_build_it_again(nix, tree, tmp_path):
     """An unpacked archive has no git to keep files of its own out of the flake."""
     changed = shutil.copytree(tree, tmp_path / "tree")
     with (changed / "README.md").open("a") as readme:

@@ -152,7 +152,7 @@ def narratives() -> list[str]:
     return sentences(front) + [line for path in NOTEBOOKS for line in narrative(path.read_text())]
 
 
-def test_the_narrative_has_no_verdict_but_the_ledgers():
+def test_every_verdict_of_the_narrative_is_the_ledgers():
     lines = narratives()
     assert undecided_sentences(lines) == []
     assert unknown_verdicts(lines) == []

@@ -23,7 +23,7 @@ SHARES = [1.2, 1.5]
 OVERLOADED = ASKED | {"overload_shares": SHARES, "overload_s": 10}
 
 
-def test_multiples_of_what_was_found_are_offered_last():
+def test_multiples_of_the_capacity_are_offered_last():
     end, made = searched(Planted(5000, 7), OVERLOADED)
     last = [offer for offer, _ in made][-2:]
     assert [offer.step for offer in last] == [search.OVERLOAD] * 2
@@ -55,7 +55,7 @@ def test_an_overload_is_held_by_several_processes_and_addresses(
     assert found.sources[0] == "10.77.0.2" and len(set(found.sources)) == addresses
 
 
-def test_what_a_host_cannot_hold_is_named():
+def test_the_limit_of_a_host_that_cannot_hold_an_overload_is_named():
     one = Limits(20_000, 64_512, ("10.77.0.2",))
     assert placement(60_000, 120_000, one) == Placement(4, ("10.77.0.2",))
     assert placement(70_000, 140_000, one) == "1 source addresses have 64,512 ports each"
@@ -97,7 +97,7 @@ def searched_trials(found_rps: float, answered: float | None) -> dict:
 
 
 @pytest.mark.parametrize("answered", [None, 0.8, 1.5])
-def test_a_claim_takes_what_the_search_showed(answered, miniature):
+def test_claims_take_the_results_of_a_search(answered, miniature):
     """The capacity, what a reply costs at a share of it, and what a multiple of it came to."""
 
     def values(statistic: str, **more: float) -> Values:

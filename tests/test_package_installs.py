@@ -70,13 +70,13 @@ def test_addresses_are_stripped_from_lists_and_nothing_else(tmp_path):
     assert list_.read_text() == own
 
 
-def test_a_server_of_a_post_says_its_release_unless_it_is_an_instrument():
+def test_every_server_of_a_post_but_instruments_has_a_release():
     theirs = [one for one in files.servers() if one.source != "ours" and not one.instrument]
     forgotten = [one.name for one in theirs if not one.release]
     assert not forgotten, f"no [release] in servers/{{{','.join(forgotten)}}}/server.toml"
 
 
-def test_a_release_says_of_what_and_from_where():
+def test_a_release_has_a_number_and_an_old_one_a_remark():
     for server in files.servers():
         release = server.release
         if release:
@@ -85,7 +85,7 @@ def test_a_release_says_of_what_and_from_where():
             assert (release.year or 0) >= 2026 or release.remark, server.name
 
 
-def test_a_release_names_the_number_that_its_list_has():
+def test_the_number_of_a_release_is_that_of_its_list():
     named = 0
     for server in files.servers():
         if not server.release:

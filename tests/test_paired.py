@@ -49,7 +49,7 @@ def test_the_interval_holds_what_is_planted_and_a_side_against_itself_shows_noth
         assert sum(map(paired.shows, nulls)) / RUNS <= ALLOWED
 
 
-def test_what_is_called_detectable_shows_in_four_of_five_runs():
+def test_a_detectable_difference_shows_in_four_of_five_runs():
     runs = [values_of(n, "steady", 1) for n in range(RUNS)]
     at = float(np.median([paired.effect(paired.ratios(one))["detectable"] for one in runs]))
     found = [paired.effect([at * ratio for ratio in paired.ratios(one)]) for one in runs]

@@ -107,7 +107,7 @@ def report(written) -> Path:
     return written / "paper" / "part"
 
 
-def test_a_report_has_six_pages_and_says_nothing_empty(report):
+def test_a_report_has_six_pages_and_no_empty_statement(report):
     printed = pages(report / "report.pdf")
     assert len(printed) <= 6
     flat = " ".join("".join(printed).split())
@@ -445,9 +445,7 @@ def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path
     assert provenance.sentence(["data/published/walkin2009.csv"]) == ""
 
 
-def test_a_caption_says_where_it_was_measured_only_if_most_of_the_dataset_was_elsewhere(
-    tmp_path, monkeypatch
-):
+def test_a_caption_names_the_testbed_if_it_differs_from_that_of_the_dataset(tmp_path, monkeypatch):
     monkeypatch.setattr("deathmatch.data.table_files.ROOT", tmp_path)
 
     def measured(experiment: str, beds: list[str], kernels: list[str], dataset: str = "mine"):
@@ -600,7 +598,7 @@ def test_a_paper_of_data_that_lack_a_part_is_refused(tmp_path):
             build_prose(tmp_path, "A", outputs)
 
 
-def test_what_has_no_row_is_left_out_with_its_old_files(tmp_path, capsys):
+def test_a_figure_or_table_without_rows_is_left_out_with_its_old_files(tmp_path, capsys):
     display.setup("quick", tmp_path)
     frame = pl.DataFrame({"n": [1, 2], "t_us": [5.0, 1.0], "server": ["a", "a"]})
     for rows in (frame, frame.clear()):
@@ -612,7 +610,7 @@ def test_what_has_no_row_is_left_out_with_its_old_files(tmp_path, capsys):
     assert "fig-x: left out" in said and "tbl-a: left out" in said
 
 
-def test_what_a_source_published_is_not_drawn_alone(tmp_path, capsys):
+def test_published_numbers_are_not_drawn_alone(tmp_path, capsys):
     display.setup("quick", tmp_path)
     theirs = pl.DataFrame({"n": [1, 2], "t_us": [5.0, 1.0], "server": ["a", "a"]})
     nulls = theirs.with_columns(own_us=pl.lit(None, pl.Float64), published_us="t_us")
@@ -654,7 +652,7 @@ def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
     assert not (tmp_path / "bad.ipynb").exists()
 
 
-def test_output_that_does_not_arrive_is_an_error_not_a_paper_without_it(tmp_path, monkeypatch):
+def test_output_of_a_cell_that_does_not_arrive_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(notebook, "OUTPUT_WITHIN_S", 1)
     source = tmp_path / "mute.md"
     mute = "get_ipython().kernel.iopub_thread.send_multipart = lambda *_, **__: None"
@@ -716,7 +714,7 @@ def test_a_notebook_that_sets_no_dataset_is_an_error(tmp_path):
         notebook.run(source, tmp_path / "x.ipynb", "quick", tmp_path)
 
 
-def test_a_click_in_any_panel_picks_in_all():
+def test_a_click_in_one_panel_selects_in_all():
     """Each panel holds a view that the selection names, and all share one selection."""
     frame = pl.DataFrame({"x": [1, 2] * 2, "y": [1, 2, 3, 4], "of": ["a", "a", "b", "b"]})
     panels = [theme.lines(frame.head(rows), "x", "y", "of") for rows in (2, 3, 4)]

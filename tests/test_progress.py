@@ -45,7 +45,7 @@ def record(trial, root, **changed):
 
 
 @pytest.mark.parametrize("done", [1, 130])
-def test_what_is_left(done):
+def test_the_time_left_is_that_of_the_trials_left(done):
     expected = sum(map(progress.seconds, TRIALS[done:]))
     found = progress.standing(TRIALS, records(TRIALS[:done]))
     assert (found.done, found.failed, found.total) == (done, 0, 130)

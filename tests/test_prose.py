@@ -107,7 +107,7 @@ def number(text: str) -> float:
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
-def test_every_number_in_the_prose_is_computed_or_the_sources_or_a_setting(path):
+def test_every_number_in_the_prose_is_computed_published_or_a_setting(path):
     typed = [text for text in NUMBER.findall(prose(path)) if number(text) not in known(path)]
     assert typed == [], f"compute them with {{eval}}, or say in ALLOWED why not: {typed}"
 
@@ -124,7 +124,7 @@ def test_a_number_of_a_source_is_picked_by_name(path):
     assert PICKED.findall(path.read_text()) == [], "published.single_value refuses two numbers"
 
 
-def test_what_is_allowed_is_still_there():
+def test_every_allowed_number_is_still_in_the_prose():
     for name, reasons in ALLOWED.items():
         text = (ROOT / name).read_text()
         assert [words for words in reasons if words not in text] == [], name

@@ -117,7 +117,7 @@ def test_misultin_csv_adds_up():
 @pytest.mark.parametrize(
     ("testbed", "timeouts", "without"), [("ec2", 10859, 6), ("local", 5220, 14)]
 )
-def test_moritz_tables(testbed, timeouts, without):
+def test_tables_of_moritz(testbed, timeouts, without):
     table = moritz(testbed)
     assert table.shape == (19, 2 + 13)
     assert table.null_count().sum_horizontal()[0] == 0
@@ -149,7 +149,7 @@ def test_day_storage_table():
         assert size / raw - 1 == pytest.approx(overhead, abs=0.005), system
 
 
-def test_one_number_of_a_source_is_one():
+def test_a_number_of_a_source_must_be_selected_uniquely():
     """Day gave his wrapper two rates: the post's, and that of a run two days later."""
     day = load("day2011")
     wrapper = {"system": "Erlang openstack", "quantity": "reply_rate"}
@@ -199,7 +199,7 @@ def test_no_comparison_is_of_a_thing_with_itself_or_leaves_everything_open():
         assert all(one.what for one in (*claim.condition, *claim.condition_then)), claim.id
 
 
-def test_then_and_now_ask_the_same_of_the_same_number_of_comparisons():
+def test_then_and_now_have_the_same_comparisons():
     for claim in CLAIMS:
         if claim.then:
             asked = [
@@ -326,7 +326,7 @@ def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
         assert all(why.startswith("the dataset has no experiment ") for why in frame[f"{when}_why"])
 
 
-def test_an_effect_of_a_peak_that_nothing_limited_is_a_bound():
+def test_an_effect_with_an_unlimited_side_is_a_bound():
     at_least, known = (
         Values(dict.fromkeys((1, 2, 3), 9900.0), at_least=frozenset((1, 2, 3))),
         Values({1: 4000.0, 2: 4100.0, 3: 4200.0}),

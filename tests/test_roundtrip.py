@@ -191,7 +191,7 @@ def test_each_fault_is_an_error_of_its_class(client, rate_rps, words):
         assert (counts["connects"], counts["replies"]) == (9, counts["requests"] - 5)
 
 
-def test_a_server_that_goes_away_refuses(client):
+def test_a_server_that_goes_away_refuses_connections(client):
     with Server() as peer:
 
         def answer(number, connection, data):
@@ -439,7 +439,7 @@ def test_what_limits_the_client():
     [(10, 3, False), (10, 4, True), (200, 18, False), (200, 19, True), (80_000, 4_100, False),
      (80_000, 4_200, True)],
 )  # fmt: skip
-def test_a_client_is_late_where_more_than_one_send_in_twenty_surely_is(sends, late, limited):
+def test_a_client_is_late_if_one_send_in_twenty_is(sends, late, limited):
     lags = pl.DataFrame({"time_us": [100.0, 5000.0], "count": [sends - late, late]})
     least = roundtrip._least_lag_us(lags)
     assert (least > roundtrip.SEND_LAG_LIMIT_US) is limited

@@ -130,7 +130,7 @@ def test_sample_sees_a_full_accept_queue_and_refused_connections(server: Host):
     assert full["server_passive_opens"] >= before["server_passive_opens"] + 2
 
 
-def test_the_syn_queue_is_not_asked_for_so_often_that_it_disturbs():
+def test_the_syn_queue_is_read_rarely():
     sampling = Sampling()
     with socket.create_server(("127.0.0.1", 0), backlog=7) as listener:
         port = listener.getsockname()[1]

@@ -183,7 +183,7 @@ def test_a_virtual_environment_stays_without_network(tree: Tree):
 
 
 @pytest.mark.once
-def test_a_part_in_c_that_does_not_compile_is_not_left_out(tree: Tree):
+def test_a_build_without_its_module_in_c_fails(tree: Tree):
     """Tornado's installer says nothing of it; its import by the version command fails the build."""
     # Python.h includes it, as it was there when Debian built that Python; nixpkgs' gcc has none.
     header = tree.write("crypt.h", "#error this compiler has no crypt.h\n")

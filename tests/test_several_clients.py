@@ -213,7 +213,7 @@ def test_three_of_roundtrip_make_one_load(server):
         ("httperf --source=192.0.2.1", "--source 192.0.2.1: no IPv4 address of this machine"),
     ],
 )
-def test_wrong_words_are_refused(program, wrong):
+def test_wrong_options_are_refused(program, wrong):
     done = subprocess.run(program.split(), capture_output=True, text=True, timeout=HUNG_S)
     assert done.returncode != 0 and wrong in done.stderr
 

@@ -111,7 +111,7 @@ def test_a_nix_too_old_for_the_flake_is_not_entered(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a b", "a'b", "a;b", "a[b", "a{b", "a\\b"])
-def test_a_folder_whose_name_a_shell_would_take_apart(tmp_path, name):
+def test_a_folder_with_a_name_that_a_shell_would_split(tmp_path, name):
     """Commands of servers' folders hold the clone's path as it is."""
     (tmp_path / name).mkdir()
     shutil.copy(ROOT / "shell", tmp_path / name)
@@ -169,7 +169,7 @@ def of_nobody(place: Path) -> Path:
 
 @on_debian
 @pytest.mark.skipif(not AS_ROOT, reason="takes another user")
-def test_what_another_user_set_up(tmp_path):
+def test_a_build_folder_of_another_user(tmp_path):
     """A first run by sudo leaves files that are root's."""
     folder = of_nobody(tmp_path)
     (folder / "build").mkdir()
@@ -212,7 +212,7 @@ def test_a_package_that_only_root_can_install(tmp_path):
 
 @on_debian
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
-def test_what_the_caller_closed_is_no_file_of_a_command(closed):
+def test_descriptors_that_the_caller_closed_stay_free(closed):
     """A file that it opens would be written into by whatever is printed."""
     opened = "import os; [os.fstat(number) for number in range(3)]"
     script = f"./shell --debian python -c '{opened}' {closed}"

@@ -122,7 +122,7 @@ def test_a_dataset_is_complete_once_all_its_sittings_are_in(begun):
     assert [one.attempt for one in sittings.attempts("mine", root)] == [1, 2, 1]
 
 
-def test_after_the_hours_of_the_stop_rule_what_there_is_is_complete(begun):
+def test_after_the_hours_of_the_stop_rule_a_dataset_is_complete(begun):
     """Hours of refused sittings were measured too."""
     root = begun(MEASURED, replace(MEASURED, attempt=2, hours=2.4, refused="stolen"))
     assert sittings.lacking("mine", root) == ["first", "second"]
@@ -327,7 +327,7 @@ def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
     said = tree.snakemake(dataset="next/tiny").succeeded().text
     assert "it lacks nothing now" in said and "makes the paper" in said
     assert rounds(tree) == [1, 2, 3]
-    # As a run in a clone without a build/ does.
+    # A sitting that is kept already is not judged again, as by a run in a clone without build/.
     tree.deathmatch("sitting", "next/tiny", "second").succeeded()
     assert kept(tree)[2:] == [("second", 1, False)]
 

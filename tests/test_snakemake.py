@@ -77,7 +77,7 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
     return tree, noted
 
 
-def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
+def test_a_run_resumes_where_a_killed_one_ended(killed_and_resumed):
     """The fixture checks that the processes and namespaces of the killed run ended."""
     tree, noted = killed_and_resumed
     assert noted["holders"] == 0 and noted["same machine"]
@@ -178,7 +178,7 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
     assert todo.startswith("next:   fix what the log says")
 
 
-def test_a_trial_that_is_gone_is_due_whoever_asks_for_its_table(killed_and_resumed):
+def test_a_trial_that_is_gone_is_due_for_its_table(killed_and_resumed):
     """Measured again for the table; the paper alone is made without it."""
     tree, _ = killed_and_resumed
     folder = next(iter(stamps(tree)))

@@ -52,7 +52,7 @@ def test_ratio_is_paired_by_block():
         ratio(pl.concat([blocks([1], [2])] * 2))
 
 
-def test_steps_are_paired_and_want_one_row_a_trial():
+def test_steps_are_paired_and_need_one_row_a_trial():
     """Trials that differ by a factor of ten among them still rise by the same, and it bends."""
     frame = pl.DataFrame({
         "idle": [0, 0, 9, 9, 19, 19], "n": [1, 2, 2, 1, 1, 2],

@@ -31,7 +31,7 @@ def text_of(path: Path) -> str:
     ],
     ids=" ".join,
 )
-def test_linter_is_content(words):
+def test_linter_passes(words):
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -81,12 +81,11 @@ def test_lock_files_carry_hashes_and_no_address():
         assert pinned == len(blocks) and all("--hash=sha256:" in block for block in blocks), path
 
 
-def test_no_comment_is_put_off():
+def test_no_comment_postpones_work():
     assert lines_with(r"\b(TOD[O]|FIXM[E]|XX[X])\b") == []
 
 
 def test_every_public_function_has_a_docstring():
-    """Every public function and class of the package has a docstring."""
     words = ["ruff", "check", "--select", "D100,D101,D102,D103,D419", "--isolated", "deathmatch"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

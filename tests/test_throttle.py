@@ -88,7 +88,7 @@ def test_children_are_throttled_too_and_the_pid_is_the_servers(here, group):
     here.kill([process.pid, int(child)], HUNG_S)
 
 
-def test_what_a_killed_trial_left_is_removed(here, group):
+def test_the_group_of_a_killed_trial_is_removed(here, group):
     left = group.group.folder.with_name("deathmatch-left")
     left.mkdir()
     hours_ago = time.time() - 7200

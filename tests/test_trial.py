@@ -79,7 +79,7 @@ def assert_whole(folder: Path) -> None:
             assert found["sysctl"][side][key].split() in (str(value).split(), [])
 
 
-def test_a_server_that_works_is_measured_beside_them(measured):
+def test_a_server_that_works_is_measured_among_them(measured):
     assert_whole(measured[2]["null"])
     found = record(measured, "null")
     assert found["memory"]["limit_bytes"] == pytest.approx(LIMIT_BYTES, rel=0.01)
@@ -151,7 +151,7 @@ def test_each_trial_reports_how_it_ended(measured):
         ("grows", "died: out of memory under the testbed's limit of 0.4 GB", "that is all"),
     ],
 )
-def test_sweep_goes_on_after_a_failure(measured, server, state, tail):
+def test_a_sweep_continues_after_a_failure(measured, server, state, tail):
     found = record(measured, server)
     assert found["outcome"] == "measured, with failures"
     states = [point["server_state"] for point in found["points"]]

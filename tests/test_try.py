@@ -75,7 +75,7 @@ def test_words_that_start_no_server_are_named(command: str, says: str):
         try_server._server(command, websocket=False)
 
 
-def test_its_command_becomes_a_folder(tree: Tree):
+def test_the_command_of_a_server_becomes_a_folder(tree: Tree):
     command = f"{shlex.quote(sys.executable)} almost.py {{port}}"
     tree.deathmatch("new-server", "mine", "--command", command).succeeded()
     assert (tree.path / "servers/mine/almost.py").read_text() == ALMOST

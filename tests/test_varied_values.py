@@ -26,7 +26,7 @@ def body_of(path: str) -> bytes:
 
 @pytest.mark.parametrize("replaced", [None, "httperf"])
 @pytest.mark.parametrize("values", files.experiment("dynamic").factors["values"].levels)
-def test_each_value_is_asked_for_and_its_own_body_is_due(values, replaced):
+def test_each_value_is_requested_and_its_body_expected(values, replaced):
     """The server answers each STALE_EVERY-th request as it did the first, the others rightly."""
     asked = []
 
@@ -59,7 +59,7 @@ def test_each_value_is_asked_for_and_its_own_body_is_due(values, replaced):
         assert fields[FIRST_WRONG].startswith(first)
 
 
-def test_the_values_are_a_thousand_that_need_the_same_work():
+def test_a_thousand_values_need_the_same_work():
     uris = (ROOT / httperf.VALUES).read_bytes().split(b"\0")[:-1]
     bodies = (ROOT / BODIES).read_bytes().split(b"\0")[:-1]
     assert bodies == [body_of(uri.decode()) for uri in uris]

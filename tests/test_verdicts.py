@@ -212,7 +212,7 @@ def test_a_difference_is_accounted_for_by_what_removes_more_than_half_of_it(plan
     assert row.sides[1].what.endswith("relative to nginx")
 
 
-def test_what_the_client_hides_is_not_called_missing(plant):
+def test_a_client_limited_point_is_not_missing(plant):
     servers = ("cherrypy", "webpy-modwsgi", "django-modwsgi", "tornado")
     found = plant("single-thread", [
         {"server": s, "configuration": configuration, RATE: 9000, REPLY: 1000.0 * n, "backlog": 128,
@@ -226,9 +226,7 @@ def test_what_the_client_hides_is_not_called_missing(plant):
 
 
 @pytest.mark.parametrize(("dies_at", "verdict"), [(1100, judging.REPLICATED), (900, judging.NOT)])
-def test_a_server_that_ends_while_it_is_checked_has_died_of_what_the_checks_open(
-    plant, dies_at, verdict
-):
+def test_a_server_that_ends_during_its_checks_counts_as_died(plant, dies_at, verdict):
     refused = {"outcome": "answers wrongly", "reason": "closed; it ended (exit status 1)"}
     levels = [("select", 1100), ("select", 900), ("epoll", 1100)]
     found = plant("readiness", [

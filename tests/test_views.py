@@ -23,7 +23,7 @@ SWEEP = points([
 ])  # fmt: skip
 
 
-def test_each_variant_is_held_against_the_highest_rate_that_it_was_offered():
+def test_each_variant_is_compared_with_the_highest_rate_offered_to_it():
     frame = points([
         ("fast", 1, 4000, 4000.0, False), ("fast", 1, 9000, 6000.0, False),
         ("small", 1, 1000, 800.0, False), ("cut", 1, 1000, 800.0, False),
@@ -57,13 +57,13 @@ def test_a_floor_at_all_that_was_offered_is_no_limit():
     assert len(views.floors(frame[:0])) == 0
 
 
-def test_what_prose_cites_is_shown():
+def test_servers_that_the_prose_cites_are_shown():
     ranked = ["a", "b", "c", "d", "e"]
     assert reply_rates.cited_and_best(ranked, ["e", "b"], 3) == ["a", "b", "e"]
     assert reply_rates.cited_and_best(ranked, ["d", "e", "gone"], 1) == ["d", "e"]
 
 
-def test_a_trial_whose_server_died_says_where():
+def test_the_rate_at_which_a_server_died_is_reported():
     made = views.Experiment("tiny", "backlog")
     key = {"server": "tornado-1", "variant": "v"}
     made.__dict__["trials"] = pl.DataFrame([
@@ -168,7 +168,7 @@ def test_our_latency_is_compared_with_that_of_the_post():
     ]
 
 
-def test_what_ran_before_a_server_had_configurations_counts_as_its_first():
+def test_a_trial_without_configuration_counts_as_the_first_one():
     first, other = files.server("haskell-warp").configurations_in("dynamic")
     rows = [("haskell-warp", level, 128, "one") for level in (None, first, other)]
     columns = ["server", "configuration", "backlog", "schedulers"]
@@ -181,7 +181,7 @@ def test_what_ran_before_a_server_had_configurations_counts_as_its_first():
     assert found["configuration"].to_list() == [None, first]
 
 
-def test_a_point_whose_report_breaks_off_does_not_show_its_server():
+def test_a_point_with_a_truncated_report_is_not_valid():
     made = views.Experiment("tiny", "backlog")
     kinds = {"client_limited": pl.Boolean, "report": pl.String, reply_rates.RATE: pl.Int64}
     rows = [(False, "whole", 1), (False, "truncated", 2), (True, "whole", 3)]

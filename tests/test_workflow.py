@@ -23,7 +23,7 @@ COPY = "deathmatch/builds/copy.py"
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
 
 
-def test_lint_is_content_on_a_clone_in_which_nothing_was_built(tmp_path):
+def test_snakemake_lint_passes_on_a_fresh_clone(tmp_path):
     clone = tmp_path / "clone"
     words = ["git", "clone", "--quiet", "--no-hardlinks", "--depth=1", f"file://{ROOT}", clone]
     subprocess.run(words, check=True)

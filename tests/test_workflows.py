@@ -114,7 +114,7 @@ def offered(tmp_path_factory) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_workflow_names_is_there(name, offered):
+def test_names_in_a_workflow_exist(name, offered):
     files = {str(path) for path in project_files()}
     read = workflow(name)
     assert missing(read, files, offered) == set()

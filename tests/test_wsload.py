@@ -168,7 +168,7 @@ def test_statistics_and_seconds_are_those_of_the_raw_events(wsload_built, tmp_pa
             GENERATOR.parse(wsload.Report((whole[:end],), report.times), DURATION_S)
 
 
-def test_times_keep_four_digits_and_what_never_ended_counts(tmp_path):
+def test_times_keep_four_digits_and_unfinished_ones_count(tmp_path):
     (tmp_path / "messages").mkdir()
     rows = [(end_us, 0, 7) for end_us in (9_999, 12_340, 12_344, 1_234_567, None)]
     messages = pl.DataFrame(rows, schema=["received_us", "intended_us", "sent_us"], orient="row")
