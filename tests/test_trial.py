@@ -10,6 +10,7 @@ import pytest
 from conftest import AS_ROOT, Done, Tree, copy_tree
 from servers.broken import FLOOD_BYTES
 
+from deathmatch import errors
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
 from deathmatch.quantities.quantity import WRONG, only_good
@@ -311,13 +312,7 @@ def test_little_disk_left(measured):
     assert "finished trials are kept" in done.text and done.text.splitlines()[-1] == "kept"
 
 
-def test_disk_that_fills_up(measured):
-    script = (
-        "from deathmatch import errors\n"
-        "def fill():\n"
-        "    with open('/dev/full', 'w') as full:\n"
-        "        full.write('x')\n"
-        "errors.run_main(fill)"
-    )
-    done = measured[0].run("python", "-c", script).failed()
-    assert "deathmatch: No space left on device\n  make room and run again" in done.text
+def test_disk_that_fills_up(capsys):
+    assert errors.status_of(lambda: Path("/dev/full").write_text("x")) == 1
+    said = capsys.readouterr().err
+    assert "deathmatch: No space left on device\n  make room and run again" in said
