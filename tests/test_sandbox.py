@@ -99,12 +99,15 @@ def check_end(tree: Tree, lock_holders: Callable[[], int], end: str) -> None:
 
 
 def test_a_sandbox_has_one_user_its_own_processes_and_no_network(someones_tree: Tree):
-    script = "id -u; echo $$; ls -d /proc/[0-9]* | wc -l; ip -o link | grep -c .; exit 3"
-    done = someones_tree.sandboxed("sh", "-c", script)
+    space = ("readlink", "/proc/self/ns/net")
+    outside = someones_tree.run(*space).succeeded().text.strip()
+    script = f"id -u; echo $$; ls -d /proc/[0-9]* | wc -l; ip -o link | wc -l; {' '.join(space)}"
+    done = someones_tree.sandboxed("sh", "-c", f"{script}; exit 3")
     assert done.status == 3, done.text
-    user, pid, processes, links = map(int, done.text.split())
+    *counts, inside = done.text.split()
+    user, pid, processes, links = map(int, counts)
     assert (user, pid) == (0, 1) and processes <= 5
-    assert links == 1
+    assert links == 1 and inside != outside
 
 
 def test_owner_that_is_dead_already(shared_tree: Tree):
