@@ -142,7 +142,6 @@ def test_a_trial_reads_no_more_records_than_it_needs_to_compare_tools(tmp_path, 
 
 def test_the_line_after_a_trial_reads_its_record_only(run, tmp_path):
     """The other records may be broken by then."""
-    run, _ = run
     first, second = run.study.trials[:2]
     for number, trial in enumerate((first, second)):
         file = record(trial, tmp_path)
@@ -183,20 +182,23 @@ def test_a_longer_warm_up_counts_at_each_start(searches):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """A run of one server of a dataset that has many, in an empty folder; its clock stands."""
+def now() -> list[float]:
+    """The time of the run's clock, which tests set."""
+    return [0.0]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, now) -> Run:
+    """A run of one server of a dataset that has many, in an empty folder."""
     monkeypatch.chdir(ROOT)
     chosen = study(SETTINGS | {"dataset": "full", "experiments": "backlog"})
     assert 2 < len(chosen.trials) < len(TRIALS)
     monkeypatch.chdir(tmp_path)
-    now = [0.0]
-    made = Run(chosen, clock=lambda: now[0])
-    return made, now
+    return Run(chosen, clock=lambda: now[0])
 
 
-def test_each_trial_that_ends_is_counted_among_the_chosen_ones(run, tmp_path):
+def test_each_trial_that_ends_is_counted_among_the_chosen_ones(run, now, tmp_path):
     """Their number is that of the line before the run starts."""
-    run, now = run
     trials = run.study.trials
     assert f": 0 of {len(trials)} trials, about " in run.study.summary()
     for number, trial in enumerate(trials, 1):
@@ -215,7 +217,6 @@ def test_each_trial_that_ends_is_counted_among_the_chosen_ones(run, tmp_path):
 
 
 def test_a_checkout_that_changes_while_it_measures_is_reported_once(run, tmp_path):
-    run, _ = run
     said = []
     commits = ("a1", "a1", "a1-dirty", "a1-dirty", None, "a1")
     for number, (trial, commit) in enumerate(zip(run.study.trials, commits)):
@@ -228,8 +229,7 @@ def test_a_checkout_that_changes_while_it_measures_is_reported_once(run, tmp_pat
     assert "a1-dirty, now a1." in said[5]
 
 
-def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run, tmp_path):
-    run, now = run
+def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run, now, tmp_path):
     run.started(1, "build", ["build/servers/null/build.json"], [])
     run.started(2, "tidy", ["data/full/backlog/points.parquet"], [])
     now[0] += 61
@@ -242,7 +242,6 @@ def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run, tmp_p
 
 
 def test_what_is_left_has_the_builds_before_the_next_trial(run):
-    run, _ = run
     run.unbuilt = {"null": files.server("null"), "ws-null": files.server("ws-null")}
     trials_s = sum(map(progress.seconds, run.study.trials))
     before_s = [progress.builds_s(run.unbuilt.values())]
@@ -261,7 +260,6 @@ def last_three(run, stopped=False):
 
 
 def test_the_end_of_a_run_names_the_next_command(run, tmp_path):
-    run, _ = run
     chosen = "./shell snakemake --config dataset=full servers=null experiments=backlog"
     _, paper, failed, todo = last_three(run, stopped=True)
     assert "none yet" in paper and f"{chosen} goes on where this stopped" in todo
@@ -300,7 +298,6 @@ def test_the_end_of_a_run_names_the_next_command(run, tmp_path):
 def test_the_end_of_a_run_has_each_named_server_with_its_number_or_the_reason(
     run, tmp_path, monkeypatch, miniature, limited
 ):
-    run, _ = run
     for trial in run.study.trials:
         record(trial, tmp_path)
     run.records |= progress.measured(run.study.trials, "netns")
