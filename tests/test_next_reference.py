@@ -1,4 +1,4 @@
-"""The plan of the new reference: all that claims and findings compare is in it, often enough."""
+"""The plan of the new reference has all that claims and findings compare, often enough."""
 
 import runpy
 from functools import cache
@@ -19,10 +19,10 @@ from deathmatch.quantities.quantity import RATE
 
 DATASET = "next/reference"
 LEAST_TRIALS = 7
-# Where what is compared comes from a search: at these shares, and the capacity itself.
+# The columns of comparisons that come from a search.
 SHARE, CAPACITY = "capacity_share", "capacity_rps"
 SLOWER = 0.6
-"""How fast the slower of the two kinds of CPU is that measured before, over the faster one."""
+"""The speed of the slower kind of CPU over the faster one, of two that measured before."""
 
 
 @cache
@@ -90,7 +90,7 @@ def test_rates_near_a_share_leave_no_gap_between_two_kinds_of_cpu():
                 continue
             levels = {k: v for k, v in selector.items() if k not in ("statistic", SHARE)}
             (trial, *_) = of_selector(planned()[experiment], levels)
-            # 3,000 is the rate that all have.
+            # Every plan has 3,000.
             rates = sorted({*trial.plan.rates_rps} - {3000})
             steps = [after / before for before, after in pairwise(rates)]
             assert all(step <= NEAR_SHARE**2 for step in steps), (name, rates)

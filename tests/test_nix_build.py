@@ -72,7 +72,7 @@ def test_a_server_is_built_by_the_flake_and_measured_under_its_store_path(nixed:
     for tool in ("package", "python3"):
         assert record["tools"]["server"][tool].startswith(store)
     assert record["tools"]["server"]["toolchain"] == "nix"
-    # A root of the garbage collector: what a dataset was measured with stays.
+    # A root of the garbage collector keeps the programs that measured a dataset.
     assert str((nixed.path / "build/servers/v0.1/nix").resolve()).startswith(store)
 
 

@@ -1,4 +1,4 @@
-"""The reader of nixpkgs' facts, run on the stand-in for nixpkgs: it finds what that is made of."""
+"""The reader of nixpkgs' facts, run on the stand-in: it finds the facts of the stand-in."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def test_the_facts_of_the_stand_in_are_found(nix, tree):
     assert read(nix, tree, "--write").returncode == 0
     written = (tree / "tests" / "nix" / "facts.json").read_text().splitlines()
     noted = (ROOT / "tests" / "nix" / "facts.json").read_text().splitlines()
-    # Only where and of which date they were read is said anew.
+    # Only the pin and its date are written again.
     assert [line for line in noted if line not in written] == noted[2:4]
 
 
@@ -75,7 +75,7 @@ def test_differences_are_named_and_written(nix, tree):
     *others, of_nginx = done.stdout.splitlines()
     assert [line.split(":")[0] for line in others] == ["functions, fetchurl", "packages, wrk"]
     assert others[1].endswith("in facts.json, None in nixpkgs")
-    # Another release of another date is a warning.
+    # Another release at another date is a warning.
     assert of_nginx.startswith("warning, of another date (2026-07-14, the pin ")
     assert "): packages, nginx: " in of_nginx
     assert read(nix, tree, "--write").returncode == 0

@@ -22,8 +22,8 @@ from deathmatch.plan import files
 
 pytestmark = pytest.mark.nix
 SYSTEM = "x86_64-linux"
-# One chapter is enough to run all that executes, draws and typesets; of its claims other datasets
-# decide some.
+# One chapter runs all code that executes, draws and typesets; other datasets decide some of its
+# claims.
 EXPERIMENT = "static"
 # From nixpkgs' setup.sh; the study's recipes define no hook.
 SETUP = "runHook() { :; }\n"
@@ -54,7 +54,7 @@ def cleared(
     nix: Nix, folder: Path, variables: dict[str, str], script: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a script of bash in a folder, with these variables and what every build has."""
-    # Short, as Nix's own is: a Unix socket's path has at most 107 bytes.
+    # A short path, as Nix has: that of a Unix socket has at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="nix-build-") as top:
         basic = {
             "HOME": "/homeless-shelter", "NIX_BUILD_TOP": top, "PATH": os.environ["PATH"],
@@ -90,7 +90,7 @@ def test_the_paper_is_that_of_the_whole_checkout(nix, tree, tmp_path):
     """The recipe's source lacks nothing that the paper is made from: its files are the same."""
     made = recipe(nix, tree, "packages", "paper")
     found = []
-    # In one place: what a library prints may name it.
+    # In the same place, as the output of a library may contain the path.
     place = tmp_path / "place"
     for source in (made["src"], tree):
         folder, out = built(nix, made | {"src": source}, place), tmp_path / str(source)[-6:]

@@ -98,7 +98,7 @@ def searched_trials(found_rps: float, answered: float | None) -> dict:
 
 @pytest.mark.parametrize("answered", [None, 0.8, 1.5])
 def test_claims_take_the_results_of_a_search(answered, miniature):
-    """The capacity, what a reply costs at a share of it, and what a multiple of it came to."""
+    """The capacity, the cost of a reply at a share of it, and the replies at a multiple of it."""
 
     def values(statistic: str, **more: float) -> Values:
         rule = {"server": "null", "statistic": statistic} | more

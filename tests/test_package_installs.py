@@ -32,7 +32,7 @@ def installed(name: str, nixed: bool) -> list[str]:
     ("server", "debian", "nix"),
     [
         ("node-ws", ["pypi", "npm"], ["npm"]),
-        # There Nix gives the runtime that the list is of.
+        # Under Nix the runtime comes from nixpkgs, not from the list.
         ("bun", ["pypi", "npm"], []),
         ("coder-ws", ["pypi", "go"], ["go"]),
         ("rust", ["cargo"], ["cargo"]),

@@ -12,7 +12,7 @@ BLOCKS, RUNS, NOISE = 6, 150, 0.02
 
 
 def drift_of(kind: str, rng: np.random.Generator, trials: int) -> np.ndarray:
-    """Return the logarithm of what the machine does to each trial."""
+    """Return the logarithm of the machine's effect on each trial."""
     at = np.arange(trials)
     return {
         "steady": np.zeros(trials),
@@ -34,7 +34,7 @@ def values_of(seed: int, kind: str, ratio: float) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=paired.VALUES, orient="row")
 
 
-# Five in a hundred by definition; of so many runs, 95 % of all counts lie below this share.
+# Five in a hundred by definition; 95 % of the counts of so many runs lie below this share.
 ALLOWED = 0.05 + 1.65 * math.sqrt(0.05 * 0.95 / RUNS)
 
 

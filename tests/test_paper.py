@@ -222,7 +222,7 @@ def test_html_is_accessible(looked_at, asked, width, scheme, ground):
     page, _ = looked_at(asked, width, scheme)
     # Naming every element that passes would take five minutes of six.
     options = {"resultTypes": ["violations"]}
-    # A rule that is off by default is on where it is named.
+    # Naming a rule that is off by default switches it on.
     if scheme == "dark":
         options["runOnly"] = {"type": "rule", "values": OF_THE_SCREEN}
     found = axe.Axe().run(page, options=options).response

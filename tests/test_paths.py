@@ -1,4 +1,4 @@
-"""Names, levels and paths of files of settings lead nowhere but where they belong, in no shell."""
+"""Names, levels and paths in settings stay in their folders and are one word for a shell."""
 
 import re
 import shlex

@@ -26,7 +26,7 @@ SPARED = [
     r"\b\d+ ?% (percentile|bootstrap|interval)|\b\d+th percentile",  # kinds of statistic
 ]
 
-# A number that is neither the sources' nor a setting, each with the reason why it may be typed.
+# Other numbers that may be typed, each with the reason.
 ALLOWED = {
     "notebooks/00-method.md": {
         "about 18 % more throughput": "the abstract of Pariag and others, cited there",
@@ -112,7 +112,7 @@ def test_every_number_in_the_prose_is_computed_published_or_a_setting(path):
     assert typed == [], f"compute them with {{eval}}, or say in ALLOWED why not: {typed}"
 
 
-# The highest, lowest or first of what a filter left is whichever row the source has besides.
+# The maximum, minimum or first row of a filter may silently be another row of the source.
 PICKED = re.compile(
     r"\b(?:walkin|williams|day|ostinelli|moritz|rate)\.filter\([^\n]*?\)\[.value.\]"
     r"(?:\.(?:max|min|first|item)\(|\[0)"

@@ -1,4 +1,4 @@
-"""The transcriptions against what the posts state of themselves, and the claims against both."""
+"""The transcriptions fit totals that the posts state, and the claims fit both."""
 
 import itertools
 import json
@@ -86,7 +86,7 @@ def test_rows_are_whole_and_every_definition_is_used():
         known = [name for name in rows.columns if name not in ("note", *factors)]
         assert rows.select(pl.col(known).null_count()).row(0) == (0,) * len(known), source
         assert set(rows["source"]) == {source} and rows["value"].is_finite().all(), source
-        # Only the same number, given twice at the same place, is a slip of transcription.
+        # The same number twice at the same place is a slip of transcription.
         assert not rows.drop("value", "note").is_duplicated().any(), source
         assert rows["unit"].to_list() == [unit_of[name] for name in rows["quantity"]], source
         times = rows.filter(unit="us")["value"]

@@ -37,7 +37,7 @@ def measured(tmp_path_factory, network) -> tuple[Tree, dict[tuple, dict]]:
     )
     # Not in the tests' own network: a build may download.
     Tree(tree.path).deathmatch("build", "tornado").succeeded()
-    # At a tenth of the rate, a traced server answers every request on a busy machine too.
+    # At a tenth of the rate, a traced server answers every request even on a busy machine.
     tree.replace(
         "experiments/readiness.toml", "system_calls_rate_rps = 500", "system_calls_rate_rps = 50"
     )

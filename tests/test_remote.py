@@ -116,7 +116,7 @@ def test_left_children_are_seen_and_killed(host: Host):
     assert host.usage(left[0])["rss_bytes"] > 0
     host.kill(left, HUNG_S)
     assert host.processes() == []
-    # The session, as the first process, reaps what nobody else does.
+    # The session is the first process: it reaps orphans.
     wait_for(lambda: set(host.usage(left[0]).values()) == {0}, "it is reaped")
     with pytest.raises(FileNotFoundError):
         host.threads(left[0])
@@ -281,7 +281,7 @@ def test_output_of_a_host_elsewhere_is_bounded(host: Host, tmp_path):
 
 
 def test_clocks_a_thousand_seconds_apart(host: Host):
-    """Here the truth is known: both clocks are one, but for what the time namespace adds."""
+    """The true offset is known: both clocks are the same but for the time namespace."""
     found = host.clocks()
     assert abs(found.monotonic.ns - AHEAD_S * 10**9) <= found.monotonic.bound_ns
     assert abs(found.wall.ns) <= found.wall.bound_ns
@@ -291,7 +291,7 @@ def test_clocks_a_thousand_seconds_apart(host: Host):
 
 
 def test_agreed_instant(host: Host, tmp_path):
-    """Two programs begin at one instant, not before, and say how late."""
+    """Two programs begin at one instant, not before, and report how late they were."""
     offset = host.clocks().monotonic
     at_ns = clocks.agreed(time.monotonic_ns(), {"there": offset}, lead_s=1)["there"]
     script = "import time; print(time.monotonic_ns())"

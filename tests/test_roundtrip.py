@@ -1,4 +1,4 @@
-"""The round-trip client against real servers: what it counts, when it sends, what it calls slow."""
+"""The round-trip client with real servers: its counts, its times of sending, its latencies."""
 
 import itertools
 import re
@@ -65,7 +65,7 @@ def test_closed_loop_counts_and_times_every_answer(client):
         text = report(client, peer.port)
     fields = parse(text, 0.5)
     assert set(seen) == {REQUEST.encode("latin-1")}
-    # Two more in the first exchange.
+    # The first exchange has two more.
     assert fields["requests"] == fields["replies"] == len(seen) - 2 > 20
     assert fields["errors_total"] == fields["unsent"] == fields["idle_losses"] == 0
     assert fields["connects"] == fields["connections"] == 4
@@ -429,7 +429,7 @@ def test_what_limits_the_client():
     assert not ours.limited(calm, 100, 100)
     for error in httperf.OWN_ERRORS:
         assert ours.limited(calm | {error: 1}, 100, 100)
-    # A step of 0.8 ms is the client's way, not its limit.
+    # The client sends in steps of 0.8 ms, which is no limit.
     assert not ours.limited(calm | {roundtrip.LEAST_LAG: 1700}, 100, 100)
     assert ours.limited(calm | {roundtrip.LEAST_LAG: 1900}, 100, 100)
 

@@ -1,4 +1,4 @@
-"""Samples of the kernel's counters, against what /proc and this test itself say."""
+"""Samples of the kernel's counters, compared with /proc and with known loads."""
 
 import os
 import socket
@@ -164,7 +164,7 @@ def test_cpu_modes_of_the_servers_cpus(server: Host):
         mode: after[f"server_cpus_{mode}_us"] - before[f"server_cpus_{mode}_us"]
         for mode in kernel.MODES
     }
-    # To the kernel's ticks.
+    # Within the kernel's ticks.
     lasted_us = after["time_us"] - before["time_us"]
     assert sum(grown.values()) == pytest.approx(lasted_us, rel=0.2)
     assert grown["idle"] < 0.5 * sum(grown.values())

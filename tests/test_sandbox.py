@@ -85,7 +85,7 @@ def check_end(tree: Tree, lock_holders: Callable[[], int], end: str) -> None:
         assert process.wait(HUNG_S) == 0, process.stdout.read()
         over.unlink()
     elif end == "killed":
-        # Not its wrapper: whatever process holds the lock.
+        # The process that holds the lock, not its wrapper.
         process.kill()
         assert process.wait(HUNG_S) == -signal.SIGKILL
     else:
@@ -115,7 +115,7 @@ def test_owner_that_is_dead_already(shared_tree: Tree):
     dead = subprocess.Popen(["true"])
     dead.wait()
     tree = owned(shared_tree, dead)
-    # It holds the output open, which `sandboxed` waits for, if it is left.
+    # `sandboxed` waits for its output to close: a process that is left would hold it open.
     assert [tree.sandboxed("sleep", "infinity").status for _ in range(5)] == [1] * 5
 
 

@@ -184,14 +184,13 @@ def test_a_virtual_environment_stays_without_network(tree: Tree):
 
 @pytest.mark.once
 def test_a_build_without_its_module_in_c_fails(tree: Tree):
-    """Tornado's installer says nothing of it; its import by the version command fails the build."""
+    """Tornado's installer ignores the error; the version command imports the module and fails."""
     # Python.h includes it, as it was there when Debian built that Python; nixpkgs' gcc has none.
     header = tree.write("crypt.h", "#error this compiler has no crypt.h\n")
     script = f"mount --bind '{header}' /usr/include/crypt.h; exec \"$@\""
     user = [] if AS_ROOT else ["--user", "--map-root-user"]
     # Not in the tests' own network: it downloads.
     tree.enter = ["unshare", *user, "--mount", "--", "sh", "-ec", script, "sh"]
-    # With Python's own traceback.
     done = tree.deathmatch("build", "tornado-3.2")
     assert done.status and "ImportError: No module named speedups" in done.text
 
@@ -227,7 +226,7 @@ def test_lock_with_a_wrong_hash_is_not_installed(tree: Tree):
 
 def test_a_version_is_the_first_line_in_utf_8_in_any_locale(shared_tree: Tree):
     shared_tree.server("utf", "ok", version=r"printf 'é Serv\351 1.0\nmore\n'")
-    # A locale of ASCII alone; Python would take another for C.
+    # A locale of ASCII only, in which Python must not switch to UTF-8.
     ascii_alone = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     tree = Tree(shared_tree.path, shared_tree.enter, ascii_alone)
     tree.run("bin/deathmatch", "build", "utf").succeeded()

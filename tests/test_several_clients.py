@@ -286,7 +286,7 @@ def test_each_client_is_judged_by_its_own_share():
     # 97.8 % of all were offered, yet one of the two fell behind.
     assert limited([clean, clean], [500, 478])
     assert limited([clean, shared], [500, 500])
-    # Nobody counted, and there is no sample either.
+    # Neither a count nor a sample shows the rate.
     assert limited([clean, clean], [None, None])
 
 

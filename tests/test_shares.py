@@ -1,4 +1,4 @@
-"""`bench/shares.py`: what a run's time went into, from planted records and real ones."""
+"""`bench/shares.py`: the shares of a run's time, from planted records and real ones."""
 
 import pytest
 from conftest import MINIATURE, bench

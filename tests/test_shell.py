@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import AS_ROOT, HUNG_S, ROOT, Done, copy_tree
 
-# A Debian that has it all; elsewhere ./shell has to say so.
+# Whether this is a Debian with all packages; elsewhere ./shell reports what is missing.
 DEBIAN = os.environ.get("DEATHMATCH_TOOLCHAIN") == "debian"
 PRIVATE = ["unshare", *([] if AS_ROOT else ["--user", "--map-root-user"]), "--mount", "--"]
 
@@ -135,7 +135,7 @@ def test_it_is_called_from_elsewhere_by_a_link_and_with_cdpath(tmp_path):
 
 @on_debian
 def test_no_network_no_terminal_and_no_rights_for_others_are_needed_once_it_is_set_up():
-    """`shell` gives it no terminal."""
+    """The function `shell` gives it no terminal."""
     alone = ["unshare", *([] if AS_ROOT else ["--user", "--map-root-user"]), "--net", "--"]
     before = [*alone, "sh", "-c", 'umask 077; exec "$@"', "sh"]
     done = shell("--debian", "deathmatch", "list", "testbeds", before=before).succeeded()
@@ -158,7 +158,7 @@ def test_a_user_without_name_home_and_locale():
 
 
 def of_nobody(place: Path) -> Path:
-    """Return a copy of the project, to which another user gets, and whose folder is his."""
+    """Return a copy of the project in a folder that belongs to another user."""
     for path in (place, *place.parents):
         if path.owner() == "root" and path != path.parent and not path.stat().st_mode & 0o005:
             path.chmod(0o755)
@@ -194,7 +194,7 @@ def test_a_read_only_checkout(tmp_path):
 @on_debian
 @pytest.mark.skipif(not AS_ROOT, reason="takes another user")
 def test_a_package_that_only_root_can_install(tmp_path):
-    """Neither root nor sudo: it says what root has to type, and does not end without a word."""
+    """Without root and sudo the error names the command for root."""
     folder = of_nobody(tmp_path)
     (folder / "toolchains/debian/base.txt").write_text("no-such-package\n")
     programs = tmp_path / "bin"
@@ -213,7 +213,7 @@ def test_a_package_that_only_root_can_install(tmp_path):
 @on_debian
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_descriptors_that_the_caller_closed_stay_free(closed):
-    """A file that it opens would be written into by whatever is printed."""
+    """Otherwise output would be written into the next file that is opened."""
     opened = "import os; [os.fstat(number) for number in range(3)]"
     script = f"./shell --debian python -c '{opened}' {closed}"
     assert subprocess.run(["sh", "-c", script], cwd=ROOT).returncode == 0
@@ -240,7 +240,7 @@ def test_command_gets_its_words_its_status_and_the_tools(tmp_path):
 
 @on_debian
 def test_a_step_that_fails_shows_its_log_and_ends(tmp_path):
-    """A fresh copy whose Python packages are none."""
+    """A fresh copy with an invalid list of Python packages."""
     folder = copy_tree(tmp_path / "tree")
     (folder / "toolchains/python/run.txt").write_text("no such line\n")
     done = shell("--debian", "echo", "reached", folder=folder).failed()
@@ -251,7 +251,7 @@ def test_a_step_that_fails_shows_its_log_and_ends(tmp_path):
     assert lines[-1] == (
         "shell: set-up failed; the whole log is build/setup.log; fix the cause and run again"
     )
-    # It is tried again, not taken for done.
+    # The failed step is tried again.
     again = shell("--debian", "true", folder=folder).failed()
     assert "set-up: Python packages: run\n" in again.text
 
@@ -274,7 +274,7 @@ def test_each_command_gets_its_groups_of_python_packages(tmp_path):
         lists[group].write_text(block(group, name))
 
     def installed(*words: str) -> set[str]:
-        # None of the programs is in these lists: what ./shell sets up is looked at, not they.
+        # The command itself fails, as these lists lack its program; only the set-up counts.
         shell("--debian", *words, folder=folder)
         (packages,) = (folder / "build/venv/lib").glob("python*/site-packages")
         return {group for group, name in small.items() if (packages / name).exists()}
@@ -283,7 +283,7 @@ def test_each_command_gets_its_groups_of_python_packages(tmp_path):
     assert installed("jupyter", "lab", "--version") == {"run", "lab"}
     assert installed("ruff", "check") == {"run", "lab", "lint"}
     assert shell("--debian", "true", folder=folder).succeeded().text == ""
-    # Another list, another environment.
+    # A changed list makes a new environment.
     lists["lab"].write_text(lists["lab"].read_text() + "\n")
     assert installed("snakefmt") == {"lint"}
 

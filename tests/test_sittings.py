@@ -123,7 +123,7 @@ def test_a_dataset_is_complete_once_all_its_sittings_are_in(begun):
 
 
 def test_after_the_hours_of_the_stop_rule_a_dataset_is_complete(begun):
-    """Hours of refused sittings were measured too."""
+    """The hours of refused sittings count."""
     root = begun(MEASURED, replace(MEASURED, attempt=2, hours=2.4, refused="stolen"))
     assert sittings.lacking("mine", root) == ["first", "second"]
     begun(replace(MEASURED, attempt=3, hours=0.1))
@@ -179,7 +179,7 @@ def tables_of(
     ("planted", "said"),
     [
         (tables_of([20, 20, 21, 20, 19, 20]), ""),
-        # A slow trial among others, and what drifts within the bound.
+        # One slow trial among others, and a drift within the bound.
         (tables_of([20, 21, 40, 22, 23, 23.5]), ""),
         (tables_of([20, 20, 21, 23, 25, 25]), "reply changed by 25.0%, of 20.0% at most"),
         (tables_of([25, 25, 21, 23, 18, 18]), "reply changed by 28.0%, of 20.0% at most"),

@@ -23,7 +23,7 @@ needs_slurm = pytest.mark.skipif(
 
 
 def beats(said: list[str], silence_s: float, age_s: float = 0) -> tuple[str, float]:
-    """Return why and when a run that says this, each second, is taken for gone."""
+    """Return why and when a run with these heartbeats, one a second, is taken for gone."""
     now = [0.0]
     words = iter(said)
 
@@ -79,12 +79,12 @@ def test_two_kinds_of_machine_are_not_mixed_in_a_round():
     assert "rm -r data/smoke/backlog/*/*/1" in said
     with pytest.raises(UserError, match="mixed: kernel"):
         sittings.check_machine("smoke", [(where, one), (here, machine(kernel="6.2"))])
-    # Another round may have another.
+    # Another round may have another machine.
     sittings.check_machine("smoke", [(where, one), (here, machine(2, cpu="B"))])
 
 
 def test_a_node_of_other_packages_builds_nothing_again(tree: Tree):
-    """Another node may run what is built."""
+    """The builds may be in use on another node."""
     tree.dataset("tiny", ["null"], [100])
     tree.deathmatch("build", "null").succeeded()
     built = tree.path / "build" / "servers" / "null"
@@ -150,7 +150,7 @@ def idle(nodes: slurm.Cluster) -> bool:
 @needs_slurm
 @pytest.mark.slurm
 def test_a_killed_controller_leaves_nothing(long, nodes, logged_in):
-    """Neither what ran nor what waited for a node."""
+    """Neither running nor waiting jobs."""
     kill(long)
     wait_for(lambda: idle(nodes), "the nodes are idle")
     assert not list(logged_in.path.glob("data/long/**/trial.json"))

@@ -1,4 +1,4 @@
-"""Snakemake: what it makes again and what not, and that killing it loses and leaves nothing."""
+"""Snakemake makes only what is due, and a killed run loses and leaves nothing."""
 
 import os
 import re
@@ -92,11 +92,11 @@ def test_a_run_resumes_where_a_killed_one_ended(killed_and_resumed):
     assert re.search(r"step \d+ of \d+\] tidy backlog", noted["again"].text)
     ending = noted["again"].text.splitlines()[-3:]
     assert [line.split(":")[0] for line in ending] == ["report", "failed", "next"]
-    # On a busy machine client, testbed or other work may be the limit at each of the three points.
+    # On a busy machine, client, testbed or other work may limit each of the three points.
     assert re.search(r"nothing; 3 of 3 trials measured|(client-|own |other work).* of 3", ending[1])
     logs = sorted(tree.path.glob("build/logs/trial/tiny/backlog/null/*/*.log"))
     assert [log.stem for log in logs] == ["1", "2", "3"]
-    # The scheduler looks for jobs when one has ended, not each second, which takes CPU from trials.
+    # A scheduler that looks for jobs each second would take CPU time from trials.
     assert 1 <= noted["again"].text.count("Ready jobs:") <= 5
 
 
@@ -154,7 +154,7 @@ def test_changed_sources_and_added_rounds_make_trials_due(killed_and_resumed):
 
 
 def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
-    """No line of the scheduler's; a failed job with all that its command wrote, and its log."""
+    """No output of the scheduler; the output and the log of a failed job."""
     tree.server("refuses", "ok", build="exit 3")
     tree.dataset("tiny", ["null", "refuses"], [100])
     tree.replace(
@@ -179,7 +179,7 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
 
 
 def test_a_trial_that_is_gone_is_due_for_its_table(killed_and_resumed):
-    """Measured again for the table; the paper alone is made without it."""
+    """The table needs it measured again; the paper is made without it."""
     tree, _ = killed_and_resumed
     folder = next(iter(stamps(tree)))
     shutil.rmtree((tree.path / folder).parent)
@@ -190,7 +190,7 @@ def test_a_trial_that_is_gone_is_due_for_its_table(killed_and_resumed):
 
 
 def test_a_checkout_that_cannot_be_written_to(tree: Tree):
-    """No traceback, but what to do, whatever is run."""
+    """Each command prints a remedy and no traceback."""
     script = 'mount --bind . . && cd "$PWD" && mount -o remount,ro,bind . && exec "$@"'
     enter = [*tree.enter, "unshare", "--mount", "--map-root-user", "sh", "-ec", script, "sh"]
     closed = Tree(tree.path, enter)
@@ -209,7 +209,6 @@ def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_hol
     wait_for(lambda: descendant(process.pid, "httperf"), "a trial offers load", process)
     below = descendants(process.pid)
     said = tree.snakemake(POINTS, dataset="tiny").failed().text
-    # The interpreter's own start may stand before it.
     pid = (tree.path / ".snakemake/deathmatch.pid").read_text().strip()
     assert f"another run of snakemake, pid {pid}, is going on in this checkout" in said
     assert pid.split(" on ")[0] in {str(one.pid) for one in [psutil.Process(process.pid), *below]}

@@ -10,7 +10,7 @@ RUNS = 100
 
 
 def noise(rng: np.random.Generator, count: int, likeness: float) -> np.ndarray:
-    """Return numbers about 0 with variance 1; each has so much of the one before it."""
+    """Return an autoregressive series of variance 1; `likeness` is its autocorrelation at lag 1."""
     drawn = rng.standard_normal(count)
     for place in range(1, count):
         drawn[place] *= np.sqrt(1 - likeness**2)

@@ -1,4 +1,4 @@
-"""The strict check rejects each corruption in PLANTED, and sound trials not at all.
+"""The strict check rejects each corruption in PLANTED, and no sound trial.
 
 Given up, because no table, figure or sentence reads what they change: a log of no point; a rate cut
 short (`began_us`); another rate, a flag, or messages of another size in the line in which a report
@@ -26,7 +26,7 @@ from deathmatch.hosts import network_settings
 from deathmatch.plan import files
 
 HTTP = "static/nginx/configuration=tuned,backlog=1024,schedulers=one,readiness=epoll"
-# One trial of each is enough of what is large; a label can only be swapped between two variants.
+# Large experiments have one variant; swapping labels needs two.
 TAKEN = {
     "static": r"null/.*",
     "readiness": r"c-readiness/readiness=(epoll|poll),idle_connections=500,.*",
@@ -140,8 +140,8 @@ RAW, TABLES = True, False
 STATIC, READINESS, OVERHEAD, C10K = TAKEN
 REPORT = "httperf-1000.txt"
 
-# By sample, whether the tables are made again after it, and what is planted together: what it is,
-# and the checks that must see it. No other must, and each is seen for one reason alone.
+# Each row: the sample, whether the tables are made again, and corruptions planted together, each
+# with the checks that must find it. No other check may find one.
 PLANTED: list[tuple[str, bool, list[tuple[str, Callable[[Sample], object], set[str]]]]] = [
     (STATIC, RAW, [
         ("a record of another number", lambda s: s.record(lambda r: r.update(n=7)), {"DM-PLACE"}),
@@ -286,7 +286,7 @@ def test_planted_corruptions_are_rejected(samples, tmp_path, experiment, again, 
 
 
 def test_each_check_rejects_a_corruption():
-    """But for DM-LAW and DM-WRONG, which warn, and four that have tests of their own."""
+    """Except DM-LAW and DM-WRONG, which warn, and four that have tests of their own."""
     folder = ROOT / "deathmatch" / "data" / "strict"
     source = "".join(file.read_text() for file in folder.glob("*.py"))
     named = set(re.findall('"(DM-[A-Z-]+)"', source))

@@ -17,7 +17,7 @@ PYTHON = [path for path in FILES if path.suffix == ".py"]
 
 @functools.cache
 def text_of(path: Path) -> str:
-    """Return a file's text: nothing of one that is not text."""
+    """Return a file's text; "" of a binary file."""
     read = (ROOT / path).read_bytes()
     return "" if b"\0" in read else read.decode(errors="replace")
 
@@ -103,7 +103,7 @@ def test_scripts_can_be_run_and_are_sound():
 
 def test_no_group_by_leaves_the_order_of_its_rows_to_chance():
     """A chart's bytes follow the order of its rows, and polars' own differs from run to run."""
-    # Sorted on all that they group by.
+    # These sort by all columns by which they group.
     spared = r"deathmatch/(load/wsload(_records)?|analysis/stats)\.py"
     inside = r"[^()]|\((?:[^()]|\([^()]*\))*\)"
     found = []

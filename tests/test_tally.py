@@ -1,4 +1,4 @@
-"""How old what a verdict stands on is, and how verdicts are counted."""
+"""The age of the releases behind a verdict, and counts of verdicts."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Servers that fail in every way: each failure is a recorded result, and no other trial is lost."""
+"""Servers that fail in every way: each failure is recorded as a result, and no trial is lost."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def record(measured: tuple[Tree, Done, dict], server: str) -> dict:
 
 
 def assert_whole(folder: Path) -> None:
-    """Fail if the record of a good server's trial lacks anything of its testbed or its end."""
+    """Check the testbed and the end in the record of a good server's trial."""
     found = json.loads((folder / "trial.json").read_text())
     assert (found["outcome"], found["reason"]) == ("measured", "")
     assert found["stops"] == [{"on_sigterm": True, "killed": [], "left": []}]

@@ -1,4 +1,4 @@
-"""The tests of claims: what they get wrong, what intervals can be, and how they judge a rule."""
+"""The statistical tests of claims: their error, their intervals, and their verdicts on rules."""
 
 import math
 from dataclasses import replace
@@ -51,7 +51,7 @@ def test_values_recorded_in_steps_have_the_width_of_a_step():
     assert 425.8 - 0.2 < known.low < 425.8 - 0.02 and 425.8 + 0.02 < known.high < 425.8 + 0.2
 
 
-# How a part is judged
+# Verdicts on a part
 
 
 @pytest.mark.parametrize(("trials", "verdict"), [(3, OPEN), (5, OPEN), (6, REPLICATED)])
@@ -112,7 +112,7 @@ def test_a_threshold_within_the_repeatability_is_named():
     assert near.on_edge and not far.on_edge
 
 
-# How a rule of several parts is
+# Verdicts on a rule of several parts
 
 
 def test_each_part_must_hold_but_at_no_more_than_the_full_level():
@@ -173,7 +173,7 @@ def stored(tmp_path, monkeypatch):
 
 
 def test_a_dataset_is_judged_once_after_all_trials(stored):
-    # Their range lies above the claimed 330, as noise's would a quarter of the time.
+    # Their range lies above the claimed 330; that of noise would in a quarter of all cases.
     assert stored([336.0, 345.0, 352.0]).verdict == OPEN
     clear = [341.0, 346.0, 352.0]
     found = stored(clear)

@@ -1,4 +1,4 @@
-"""Values that vary: real clients ask for each, and they differ in nothing else."""
+"""Varied values: real clients request each, and all need the same work."""
 
 import subprocess
 from urllib.parse import parse_qs, urlsplit
@@ -19,7 +19,7 @@ STALE_EVERY = 20
 
 
 def body_of(path: str) -> bytes:
-    """Return what the experiment wants as answer to a target."""
+    """Return the body that the experiment expects for a target."""
     value = escape(parse_qs(urlsplit(path).query)["value"][0])
     return f"<http_test><value>{value}</value></http_test>".encode()
 

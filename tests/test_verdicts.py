@@ -1,4 +1,4 @@
-"""Verdicts on planted datasets: each holds one way in which a rule could say what data do not."""
+"""Verdicts on planted datasets: each dataset would mislead a rule in one way."""
 
 import re
 
@@ -24,7 +24,7 @@ USUAL = {
 }
 NOISY = re.compile("reply_rate|message_latency|handshake_time|server_cpu_ns|load_average")
 RATE, REPLY = "offered_rate_rps", "reply_rate_offered_window_rps"
-# Fewer that all end alike have an exact interval at 5 % that holds one half.
+# With fewer trials that all end alike, the exact interval at 5 % contains one half.
 DEATHS = 6
 
 
@@ -145,7 +145,7 @@ def test_a_claim_is_decided_on_the_release_of_its_time_and_on_todays(plant):
     died, cured = found["walkin-select-dies-under-overload"], found["walkin-epoll-does-not-die"]
     assert (died.then.verdict, died.now.verdict) == (judging.REPLICATED, judging.NOT)
     assert not died.same and died.then.sides[0].what.startswith("Tornado 1.2.1, ")
-    # Where select survives, there is nothing that epoll could save it from.
+    # If select survives, epoll has nothing to prevent.
     assert (cured.then.verdict, cured.now.verdict) == (judging.REPLICATED, judging.UNREACHED)
 
 
@@ -158,7 +158,7 @@ def test_a_sweep_that_opens_few_descriptors_says_nothing_of_select(plant):
     assert (row.then.verdict, row.now.verdict) == (judging.REPLICATED, judging.UNREACHED)
     assert "out of select's range" in row.now.why and "there: 0 " in row.now.why
     assert [need.met for need in row.now.needs] == [False]
-    # Nobody counts descriptors at the moment of a death.
+    # The descriptors at the moment of a death are unknown.
     assert [need.met for need in row.then.needs] == [True]
 
 

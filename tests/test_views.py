@@ -82,7 +82,7 @@ def test_the_rate_at_which_a_server_died_is_reported():
     died, wrong = made.endings().head(2).rows(named=True)
     assert died["reason"] == "died: exit status 1 at 7000 req/s"
     assert (died["trials"], died["clean"]) == (2, 1)
-    # An older record takes wrong answers for good ones.
+    # An older record counts wrong answers as good ones.
     assert wrong["reason"] == "5 wrong answers at 9000 req/s, the first: status 503"
     assert (wrong["trials"], wrong["clean"]) == (1, 0)
 
@@ -135,7 +135,7 @@ def test_small_multiples_share_one_legend_and_keep_a_mechanisms_colour():
     ).to_dict()  # fmt: skip
     assert drawn["columns"] == 3 and len(drawn["concat"]) == 2
     scales = [panel["layer"][0]["encoding"]["color"]["scale"] for panel in drawn["concat"]]
-    # None was measured on select, whose colour nothing else takes.
+    # select was not measured; its colour stays unused.
     assert scales == [{"domain": ["poll", "epoll"], "range": theme.PALETTE[1:3]}] * 2
     assert [panel["layer"][0]["title"] for panel in drawn["concat"]] == ["C", "nginx"]
 

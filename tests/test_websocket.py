@@ -149,7 +149,7 @@ def exactly(reader, size: int) -> bytes:
 
 
 def failures(server: Server) -> dict[str, str]:
-    """Return what the experiment's checks, and that of 100 connections, say against a server."""
+    """Return the failed checks of the experiment, and of 100 connections, with what they saw."""
     found = conformance.check("127.0.0.1", server.port, CHECKS)
     found.append(conformance.check_concurrent("127.0.0.1", server.port, CHECKS[0], 100))
     return {check.name: check.seen for check in found if not check.ok}

@@ -1,4 +1,4 @@
-"""The workflow's rules: linted on a bare clone, due for the code that they use, and no other."""
+"""The workflow's rules pass the lint of a fresh clone, and depend on the code that they use."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from snakemake.settings.enums import Quietness
 
 from deathmatch.run import code_inputs, snakemake_internals
 
-# Lint knows no means to switch a rule off.
+# The lint has no way to switch a rule off.
 SWITCHED_OFF = {
     "Specify a conda environment or container for each rule.": "./shell, Nix or the Containerfile "
     "installs the same locked tools for every rule, and a trial is measured outside of containers"
@@ -75,7 +75,7 @@ def test_a_dry_run_goes_through_its_jobs_only_where_they_are_shown(monkeypatch, 
 
 
 def test_reading_the_snakefile_loads_no_module_that_only_measuring_needs():
-    """They take as long as everything else that it loads of this project."""
+    """Those modules take as long to load as the rest of the project."""
     script = "import deathmatch.run.invocation, sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""The workflows of CI, which no test runs: actionlint reads them, and what they name is there.
+"""The workflows of CI, which no test runs: actionlint passes, and the names in them exist.
 
 actionlint is compiled from tests/workflows/, whose go.sum has its hashes.
 """
@@ -77,7 +77,7 @@ def filled(command: str, row: dict[str, str]) -> str:
 
 
 def missing(read: dict, files: set[str], attributes: set[str]) -> set[str]:
-    """Return the words of a workflow's commands that name what the project does not have.
+    """Return the words of a workflow's commands that name something that does not exist.
 
     They name a file or folder, a dataset, or an attribute of the flake, of which `attributes` are
     those that `nix build` and `nix develop` take.
@@ -88,7 +88,7 @@ def missing(read: dict, files: set[str], attributes: set[str]) -> set[str]:
 
 
 def is_there(word: str, paths: set[str], attributes: set[str]) -> bool:
-    """Return whether the project has what a word names; also true of one that names nothing."""
+    """Return whether the thing that a word names exists; true of a word that names nothing."""
     if word.startswith(".#"):
         return word.removeprefix(".#") in attributes
     if word.startswith("dataset="):
@@ -128,7 +128,7 @@ def test_every_kind_of_test_runs_each_week():
     ci = workflow("ci.yml")
     assert ci["on"]["schedule"]
     (debian,) = (step for step in ci["jobs"]["debian"]["steps"] if ".ci/run" in step.get("run", ""))
-    # A scheduled run is of no change.
+    # A scheduled run has no change to compare with.
     assert debian["env"]["BASE"].endswith("|| 'all' }}")
     weekly = ci["jobs"]["weekly"]
     assert weekly["if"] == "github.event_name == 'schedule'"

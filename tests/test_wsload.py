@@ -50,7 +50,7 @@ OF_TIME = "timing::"
 
 def cargo(*words: str) -> None:
     """Run cargo on the client as it is tested, apart from what the measurements use."""
-    # It is compiled once: a third more, for a quicker second time.
+    # An incremental build takes a third longer, and this is built once.
     environment = server_commands.environment(NULL) | {"CARGO_INCREMENTAL": "0"}
     folder = Tree(ROOT / "clients" / "wsload", environment=environment)
     command, *more = words
@@ -66,7 +66,7 @@ def compiled() -> None:
     """
     with turn(alone=True, folder=TARGET / "turns"):
         cargo("build", "--profile", "test", "--examples")
-        # Each by itself: on a busy machine both at once are silent for longer than what hangs.
+        # One at a time: on a busy machine both together print nothing for longer than HUNG_S.
         for target in (["--lib"], ["--test", "all"]):
             cargo("test", "--no-run", *target)
 
@@ -114,7 +114,7 @@ def begun(log: Path) -> tuple[pl.DataFrame, dict]:
 
 
 def took_us(events: pl.DataFrame, end: str) -> np.ndarray:
-    """Return how long what ended took from its intended time, in order, to four digits."""
+    """Return the sorted times from intention to end of all that ended, to four digits."""
     ended = events.drop_nulls(end).select(end, "intended_us").rows()
     return np.sort([int(float(f"{end_us - begin_us:.3e}")) for end_us, begin_us in ended])
 
@@ -147,7 +147,7 @@ def test_statistics_and_seconds_are_those_of_the_raw_events(wsload_built, tmp_pa
     assert fields["message_latency_stddev_us"] == pytest.approx(latency.std())
     assert fields["message_latency_max_us"] == latency.max()
     assert fields["message_latency_p50_us"] == latency[int(np.ceil(0.5 * due)) - 1]
-    # More than a hundredth is lost, so that it lies among those.
+    # More than a hundredth is lost, which includes this quantile.
     assert fields["message_latency_p99_us"] is fields["message_latency_p999_us"] is None
     upgrades = took_us(connections, "upgraded_us")
     assert fields["handshake_time_p95_us"] == upgrades[int(np.ceil(0.95 * len(upgrades))) - 1]
@@ -372,7 +372,7 @@ def measured(tree: Tree, environment: str) -> Path | None:
 
 
 def test_a_trial_and_its_tables(tree: Tree, wsload_built):
-    """Throttled; where that cannot be, not."""
+    """Throttled, where the machine allows it."""
     for name in ("bin/wsload", "bin/ws-null", "build.json"):
         to = tree.write(f"build/servers/{NULL}/{name}", "")
         shutil.copy2(server_commands.build_dir(NULL) / name, to)
@@ -412,7 +412,7 @@ def test_a_trial_and_its_tables(tree: Tree, wsload_built):
     assert row["messages_lost"] == row["messages_mismatched"] == 0
     assert row["replies"] == row["messages_due"] > 400
     assert 0 < row["server_rss_per_connection_bytes"] < 20_000
-    # Connections came and went before, and nothing of them is left.
+    # Nothing is left of the connections of the warm-up.
     warmed = point["warm_up"]
     rates_cps = warmed["rates_cps"]
     assert churn.LEAST_ROUNDS <= len(rates_cps) <= trial["spec"]["churn"]["rounds"]
@@ -446,7 +446,7 @@ def test_a_server_that_knows_no_binary_messages_is_sent_text(server, kind):
     )  # fmt: skip
     words = GENERATOR.command("10.0.0.1", 8080, trial.spec()["load"], RATE_RPS, DURATION_S)
     assert [word for word in words if word == "--text"] == kind
-    # It is asked for signs of life with a message that it sends back.
+    # The check between rates sends a message that the server echoes.
     asked = conformance.probe(trial.spec()["conformance"], trial.server.deviations)
     assert asked["frames"][0]["opcode"] == ("text" if kind else "binary")
 
