@@ -622,17 +622,6 @@ def test_published_numbers_are_not_drawn_alone(tmp_path, capsys):
         assert "fig-x: left out" in capsys.readouterr().out and not list(tmp_path.glob("fig-x.*"))
 
 
-def executed(source: Path, out: Path, **environment: str) -> subprocess.CompletedProcess:
-    """Run a notebook by its command."""
-    command = [
-        sys.executable, "-m", "deathmatch", "notebook", str(source), "--dataset", "quick",
-        "--figures", str(out.parent / "figures"), "--out", str(out),
-    ]  # fmt: skip
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | environment
-    )
-
-
 @pytest.mark.parametrize(
     "body, place",
     [
@@ -646,9 +635,8 @@ def executed(source: Path, out: Path, **environment: str) -> subprocess.Complete
 def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
     source = tmp_path / "bad.md"
     source.write_text(f"{HEADER}\n{body}")
-    done = executed(source, tmp_path / "bad.ipynb")
-    assert done.returncode == 1
-    assert f"deathmatch: bad.md, {place}" in done.stderr and "Traceback" not in done.stderr
+    with pytest.raises(UserError, match=re.escape(f"bad.md, {place}")):
+        notebook.run(source, tmp_path / "bad.ipynb", "quick", tmp_path)
     assert not (tmp_path / "bad.ipynb").exists()
 
 
@@ -670,7 +658,10 @@ def test_a_notebook_that_warns_runs_with_temporary_files_in_a_folder_of_a_long_n
     number = "{eval}`warnings.warn('beware') or 1 + 1`"
     source.write_text(f"{HEADER}\n{warns}\n\nTwo is {number}.\n")
     folder.mkdir()
-    done = executed(source, made, TMPDIR=str(folder))
+    words = [sys.executable, "-m", "deathmatch", "notebook", source, "--dataset", "quick"]
+    words += ["--figures", tmp_path / "figures", "--out", made]
+    own = {"TMPDIR": str(folder)}
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env=os.environ | own)
     assert done.returncode == 0, done.stderr
     text = made.read_text()
     assert "Two is 2." in text and MIME not in text and list(folder.iterdir()) == []
