@@ -32,7 +32,7 @@ The first is one unit. While a worker runs it, the other one runs all tests of w
 for the same build.
 """
 
-ONCE = {"written", "compiled", "wsload_built"}
+ONCE = {"written", "compiled"}
 """What takes minutes and is made once for all files: who uses it is one unit."""
 
 QUICK = [

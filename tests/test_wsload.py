@@ -33,12 +33,11 @@ LOAD = {"message_bytes": 33, "interval_s": 0.1, "opening": 16, "timeout_s": 1, "
 RATE_RPS, DURATION_S = 500, 2
 
 
-@pytest.fixture(scope="session")
+# A fixture of the module makes its tests one unit: a single worker waits for the build.
+@pytest.fixture(scope="module")
 def wsload_built() -> Path:
     """The folder that holds wsload and ws-null, built if they are not."""
-    # Two workers may build at once.
-    with turn(alone=True, folder=server_commands.build_dir(NULL).with_name("turns")):
-        built = server_build.built(files.server(NULL))
+    built = server_build.built(files.server(NULL))
     assert built["ok"], built["log"]
     return server_commands.build_dir(NULL) / "bin"
 
