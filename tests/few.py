@@ -22,7 +22,7 @@ from deathmatch.measure.client import answers_problem
 from deathmatch.plan import files
 
 FAULTY = Path(__file__).with_name("servers") / "faulty.py"
-# The keys of a load that a factor sets.
+# Of the load, what a factor sets.
 FACTORS = {"opening": 10}
 
 
@@ -100,7 +100,7 @@ class _Handler(socketserver.BaseRequestHandler):
     def handle(self):
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            # Data that is sent at once arrives at once: it is one request.
+            # What is sent at once comes at once: one request, however long.
             while data := self.request.recv(4096):
                 self.server.answer(self.server.number(), self.request, data)
         except OSError:

@@ -20,7 +20,7 @@ HOSTS = {"server": "10.78.0.2", "client1": "10.78.0.3", "client2": "10.78.0.4"}
 AHEAD_S = {"server": 0, "client1": 1000, "client2": 2500}
 COPY = ".local/share/deathmatch/checkout"
 
-# Only root may set them; the kernel's own values will do.
+# Who is not root may set none; the kernel's own values will do.
 SYSCTLS = {"root": '{"net.ipv4.tcp_max_syn_backlog" = 4096}', "user": "{}"}
 
 TESTBED = """

@@ -11,7 +11,7 @@ from deathmatch.capacity_search.search import End, Offer, Result
 ASKED = {
     "probe_s": 2, "probes": 24, "most_rps": 100_000, "margin": 1.08, "cost_shares": [0.1, 0.5, 0.9],
 }  # fmt: skip
-# The time between two probes.
+# What passes between two probes.
 BETWEEN_S = 0.4
 TICK_S = 0.002
 # A deep queue is served to its end, however long that takes.
@@ -71,7 +71,7 @@ class Planted:
             served[(at_s >= begin_s) & (at_s < begin_s + self.stall_s)] = 0
         could = np.concatenate([[0], np.cumsum(served * TICK_S)])
         ahead = rate_rps * at_s[:count] - could[:count]
-        # Capacity is lost while no request waits (Lindley 1952).
+        # What is served when nothing waits is lost (Lindley 1952).
         wanted = could[:count] + ahead - np.minimum.accumulate(ahead)
         done_s = np.interp(wanted, could, np.arange(len(could)) * TICK_S, right=math.inf)
         self.now_s += duration_s + BETWEEN_S
@@ -79,7 +79,7 @@ class Planted:
         return float((done_s - at_s[:count] > search.LIMIT_US / 1e6).mean())
 
     def told(self, offer: Offer) -> Result:
-        """Return the result of a probe."""
+        """Return what a probe of it tells."""
         limited = offer.rate_rps > self.client_rps
         return Result(self.late_share(offer.rate_rps, offer.duration_s), limited)
 
