@@ -8,6 +8,7 @@ measurement that is going on.
 import contextlib
 import functools
 import importlib.util
+import json
 import os
 import select
 import shutil
@@ -43,6 +44,13 @@ MINIATURE = ROOT / "tests" / "data" / "miniature"
 SANDBOXED = """import os, sys
 from deathmatch.hosts import sandbox
 sys.exit(sandbox.call(lambda: os.execvp(sys.argv[1], sys.argv[1:])))"""
+# What each run of Snakemake checks before its first job.
+CHECKED = """import json, sys
+from deathmatch import errors
+from deathmatch.run import cli_config
+config, only_paper = json.loads(sys.argv[1])
+settings = cli_config.settings(cli_config.check_file() | config)
+errors.run_main(lambda: print(cli_config.study(settings, only_paper).summary()))"""
 AS_ROOT = os.geteuid() == 0
 # Words before a command that ends with this process; and how who is not root enters namespaces.
 DYING = ["setpriv", "--pdeathsig", "KILL", "--"]
@@ -204,6 +212,10 @@ class Tree:
             "snakemake", *words, *(["--config", *settings] if settings else []),
             timeout_s=timeout_s,
         )  # fmt: skip
+
+    def checked(self, only_paper: bool = False, **config: str) -> Done:
+        """Check a configuration as Snakemake's runs do, without starting Snakemake."""
+        return self.run("python", "-c", CHECKED, json.dumps([config, only_paper]))
 
     def write(self, name: str, text: str) -> Path:
         path = self.path / name

@@ -5,17 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from nix_flake import (
-    DARWIN,
-    PINS,
-    SYSTEMS,
-    Nix,
-    checkers,
-    closure,
-    require,
-    same,
-    uses,
-)
+from nix_flake import DARWIN, PINS, SYSTEMS, Nix, checkers, closure, require, same, uses
 from nix_servers import (
     ERAS,
     SHELLS,
@@ -96,7 +86,7 @@ def uncached(derivation: Path) -> int:
 
 
 def environment(nix: Nix, tree: Path) -> None:
-    """Each shell tells the runner its toolchain and the folder of its servers' packages."""
+    """Each shell has variables for its toolchain and the folder of its servers' packages."""
     built = nix.outputs(tree)["packages"]
     left_out = others(tree) | of_the_old_pin(tree)
     for system, shells in nix.outputs(tree)["devShells"].items():

@@ -29,7 +29,7 @@ DARWIN = "aarch64-darwin"
 
 
 class Refused(AssertionError):
-    """What a check found wrong."""
+    """A fault that a check found."""
 
 
 @dataclass

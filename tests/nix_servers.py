@@ -27,7 +27,7 @@ TESTING = LAB | {
 }  # fmt: skip
 # A name with its number in [release] of a server.toml.
 RELEASE = r"([A-Za-z][\w.:/+-]*) (\d[\w.+]*)"
-# What [release] calls otherwise than nixpkgs does.
+# Packages with another name in [release] than in nixpkgs.
 RELEASED_AS = {
     "ProtocolWebSocket": "protocol::websocket",
     "erlang-cowboy": "cowboy", "erlang-mochiweb": "mochiweb", "erlang-ranch": "ranch",
@@ -55,10 +55,7 @@ def names(nix: Nix, tree: Path) -> None:
     what = "servers/<name>/ with [packages] nix, nix/servers/<name>.nix or not_in_nix"
     same(named | set(lists) | lacking, servers, what)
     servers -= lacking
-    offered = {
-        "x86_64-linux": servers,
-        "aarch64-linux": servers - of_the_old_pin(tree),
-    }
+    offered = {"x86_64-linux": servers, "aarch64-linux": servers - of_the_old_pin(tree)}
     checked = besides - {"default"} | {"nix-files", "paper-of-data"}
     for output, more in {"packages": besides, "checks": checked, "devShells": SHELLS}.items():
         found = nix.outputs(tree)[output]

@@ -1,4 +1,4 @@
-"""Which trials of a plan a selector of a claim or a finding names."""
+"""The trials of a plan that a selector of a claim or a finding names."""
 
 from collections.abc import Iterable
 

@@ -138,7 +138,7 @@ def make():
 
     spaces = ["--mount", "--net", "--uts"]
     pids = ["--pid", "--fork", "--kill-child"]
-    # Whoever logs in keeps his own pids, and the /proc that tells them.
+    # A login keeps its own pids, and the /proc that shows them.
     control = start([*DYING, "unshare", *spaces, *pids], CONTROL.format(**names))
     entered = ["nsenter", "--target", str(control.pid), *spaces, "--"]
     nodes = {}

@@ -32,7 +32,7 @@ USER_ID = 54321
 USER = "tester" if AS_ROOT else pwd.getpwuid(os.geteuid()).pw_name
 # The interpreter without the study's packages.
 PYTHON = os.path.realpath(sys.executable)
-# Whom one can be on the host, and a patience that no busy machine uses up.
+# The users of the host, and a time-out that is enough on a busy machine.
 SOMEONE = ["root", "user"] if AS_ROOT else ["user"]
 PATIENCE_S = 600.0
 SETTING = "net.core.somaxconn"

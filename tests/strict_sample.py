@@ -73,7 +73,7 @@ class Sample:
         file.write_text(json.dumps(record))
 
     def today(self) -> None:
-        """Bring its specification to today's plan; its hosts tell all of their processors."""
+        """Give it today's specifications, and hosts that describe their processors in full."""
         for file in self.files:
             record = records.read(file)
             where = str(Path("data", MINIATURE.name) / file.parent.relative_to(self.folder))

@@ -194,7 +194,7 @@ def test_cpus_in_words():
         testbed.cpus("7-9", [*eight, 8])
 
 
-def test_a_shared_cpu_is_told():
+def test_a_shared_cpu_is_reported():
     note = "client and server share CPU 0: each takes from the other, and rates are of both"
     assert testbed.shared_note({"server": [0], "client": [0]}) == note
     assert "share CPUs 1, 2:" in testbed.shared_note({"server": [0, 1, 2], "client": [1, 2]})
@@ -214,7 +214,7 @@ def test_a_processor_is_named_with_its_family_and_model():
 
 
 def test_descriptors_are_raised_as_far_as_allowed():
-    """What is more than the hard limit takes CAP_SYS_RESOURCE."""
+    """Raising them above the hard limit takes CAP_SYS_RESOURCE."""
     script = (
         "import resource; from deathmatch.agent.kernel import raise_descriptors\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))\n"

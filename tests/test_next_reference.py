@@ -1,4 +1,4 @@
-"""The plan of the new reference: all that claims and findings compare is in it, often enough."""
+"""The plan of the new reference has all that claims and findings compare, often enough."""
 
 import runpy
 from functools import cache
@@ -19,10 +19,10 @@ from deathmatch.quantities.quantity import RATE
 
 DATASET = "next/reference"
 LEAST_TRIALS = 7
-# Where what is compared comes from a search: at these shares, and the capacity itself.
+# The columns of comparisons that come from a search.
 SHARE, CAPACITY = "capacity_share", "capacity_rps"
 SLOWER = 0.6
-"""How fast the slower of the two kinds of CPU is that measured before, over the faster one."""
+"""The speed of the slower kind of CPU over the faster one, of two that measured before."""
 
 
 @cache
@@ -90,7 +90,7 @@ def test_rates_near_a_share_leave_no_gap_between_two_kinds_of_cpu():
                 continue
             levels = {k: v for k, v in selector.items() if k not in ("statistic", SHARE)}
             (trial, *_) = of_selector(planned()[experiment], levels)
-            # 3,000 is the rate that all have.
+            # Every plan has 3,000.
             rates = sorted({*trial.plan.rates_rps} - {3000})
             steps = [after / before for before, after in pairwise(rates)]
             assert all(step <= NEAR_SHARE**2 for step in steps), (name, rates)
@@ -98,7 +98,7 @@ def test_rates_near_a_share_leave_no_gap_between_two_kinds_of_cpu():
 
 
 def test_every_sitting_has_the_null_server_and_one_yardstick():
-    """Of what has a rate: storage has none, and accept-queue works for a time of its own."""
+    """Except where no rate is offered (storage) or a request takes a set time (accept-queue)."""
     for experiment, trials in planned().items():
         rounds = {trial.n for trial in trials}
         servers = {n: {t.server.name for t in trials if t.n == n} for n in rounds}
@@ -108,13 +108,13 @@ def test_every_sitting_has_the_null_server_and_one_yardstick():
             assert any(name in servers[1] for name in ("tornado", "tornado-ws")), experiment
 
 
-def test_it_has_every_experiment_but_those_that_need_more_cpus_or_that_others_replace():
+def test_it_has_every_experiment_but_two():
     left = set(files.names("experiment")) - planned().keys()
     assert left == {"scale-out", "select-crash"}
 
 
-def test_the_distance_that_the_plan_tells_is_told_in_nine_of_ten_cases():
-    """Planted ratios so far above their bound are judged by the ledger's own test."""
+def test_the_planned_distance_is_detected_in_nine_of_ten_cases():
+    """The ledger's own test judges ratios planted at that distance above their bound."""
     power = runpy.run_path(str(ROOT / "bench" / "power.py"))
     random, trials = np.random.default_rng(7), 7
     away, told = power["least"](0.1, trials), 0

@@ -108,7 +108,7 @@ def test_an_old_erl_is_not_given_later_flags(tmp_path):
 
 @pytest.mark.nix
 def test_the_paper_is_made_where_all_files_have_one_date(tmp_path, network):
-    """As in Nix's store: what Snakemake would take for current is made by the recipe's command."""
+    """In Nix's store Snakemake would take every file for current; the recipe makes them all."""
     for name in project_files():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / name)

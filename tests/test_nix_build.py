@@ -72,7 +72,7 @@ def test_a_server_is_built_by_the_flake_and_measured_under_its_store_path(nixed:
     for tool in ("package", "python3"):
         assert record["tools"]["server"][tool].startswith(store)
     assert record["tools"]["server"]["toolchain"] == "nix"
-    # A root of the garbage collector: what a dataset was measured with stays.
+    # A root of the garbage collector keeps the programs that measured a dataset.
     assert str((nixed.path / "build/servers/v0.1/nix").resolve()).startswith(store)
 
 
@@ -92,7 +92,7 @@ def test_a_program_of_the_system_is_not_measured_under_the_name_of_nix(nixed: Tr
     assert "and not of Nix: name its package in packages.nix" in result["log"]
 
 
-def test_a_server_that_the_flake_does_not_offer(nixed: Tree):
+def test_a_server_that_is_not_in_the_flake(nixed: Tree):
     server(nixed, "two")
     done = nixed.deathmatch("build", "two").failed()
     assert "the flake offers no package of the server 'two'" in done.text

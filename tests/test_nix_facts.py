@@ -1,4 +1,4 @@
-"""The reader of nixpkgs' facts, run on the stand-in for nixpkgs: it finds what that is made of."""
+"""The reader of nixpkgs' facts, run on the stand-in: it finds the facts of the stand-in."""
 
 import json
 import os
@@ -57,13 +57,13 @@ def newer(nix: Nix, tree: Path) -> None:
     lock(nix, tree)
 
 
-def test_what_the_stand_in_is_made_of_is_found(nix, tree):
+def test_the_facts_of_the_stand_in_are_found(nix, tree):
     done = read(nix, tree)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr
     assert read(nix, tree, "--write").returncode == 0
     written = (tree / "tests" / "nix" / "facts.json").read_text().splitlines()
     noted = (ROOT / "tests" / "nix" / "facts.json").read_text().splitlines()
-    # Only where and of which date they were read is said anew.
+    # Only the pin and its date are written again.
     assert [line for line in noted if line not in written] == noted[2:4]
 
 
@@ -75,7 +75,7 @@ def test_differences_are_named_and_written(nix, tree):
     *others, of_nginx = done.stdout.splitlines()
     assert [line.split(":")[0] for line in others] == ["functions, fetchurl", "packages, wrk"]
     assert others[1].endswith("in facts.json, None in nixpkgs")
-    # Another release of another date is a warning.
+    # Another release at another date is a warning.
     assert of_nginx.startswith("warning, of another date (2026-07-14, the pin ")
     assert "): packages, nginx: " in of_nginx
     assert read(nix, tree, "--write").returncode == 0
@@ -90,7 +90,7 @@ def test_differences_are_named_and_written(nix, tree):
     server = (tree / "servers" / "php-nginx" / "server.toml").read_text()
     assert '\nnix = "PHP 8.4.22 behind nginx 9.8.7"\n' in server
     assert read(nix, tree).returncode == 0
-    # Of the pin's own date, it is a difference; of another, a warning and no failure.
+    # A release of the pin's own date is a difference, one of another date only a warning.
     facts["packages"]["nginx"]["version"] = "9.8.6"
     path.write_text(json.dumps(facts))
     done = read(nix, tree)

@@ -63,5 +63,5 @@ def test_fault(name, old, new, found_by, nix, tmp_path):
     (check,) = [check for check in CHECKS if check.__name__ == found_by]
     with pytest.raises(Refused) as refused:
         check(nix, tree)
-    # What the user sees is a sentence of ours or Nix's own message, not a crash of Nix.
+    # The user sees a sentence of the checks or Nix's own message, not a crash of Nix.
     assert re.search(r"\w+ \w+", str(refused.value)) and "Traceback" not in str(refused.value)

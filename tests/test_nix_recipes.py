@@ -22,10 +22,10 @@ from deathmatch.plan import files
 
 pytestmark = pytest.mark.nix
 SYSTEM = "x86_64-linux"
-# One chapter is enough to run all that executes, draws and typesets; of its claims other datasets
-# decide some.
+# One chapter runs all code that executes, draws and typesets; other datasets decide some of its
+# claims.
 EXPERIMENT = "static"
-# What nixpkgs' setup.sh defines; the study's recipes define no hook.
+# From nixpkgs' setup.sh; the study's recipes define no hook.
 SETUP = "runHook() { :; }\n"
 
 
@@ -54,7 +54,7 @@ def cleared(
     nix: Nix, folder: Path, variables: dict[str, str], script: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a script of bash in a folder, with these variables and what every build has."""
-    # Short, as Nix's own is: a Unix socket's path has at most 107 bytes.
+    # A short path, as Nix has: that of a Unix socket has at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="nix-build-") as top:
         basic = {
             "HOME": "/homeless-shelter", "NIX_BUILD_TOP": top, "PATH": os.environ["PATH"],
@@ -69,7 +69,7 @@ def cleared(
 def built(nix: Nix, made: dict, to: Path) -> Path:
     """Run a recipe's phases up to the build on its source; return the folder with both."""
     folder = shutil.copytree(made["src"], to / "source")
-    # As unpackPhase does: what is in the store cannot be written.
+    # Files in the store cannot be written; unpackPhase does the same.
     subprocess.run(["chmod", "-R", "u+w", folder], check=True)
     script = made.get("postPatch", "") + "\n" + made["buildPhase"]
     done = cleared(nix, folder, made.get("env", {}), script)
@@ -90,7 +90,7 @@ def test_the_paper_is_that_of_the_whole_checkout(nix, tree, tmp_path):
     """The recipe's source lacks nothing that the paper is made from: its files are the same."""
     made = recipe(nix, tree, "packages", "paper")
     found = []
-    # In one place: what a library prints may name it.
+    # In the same place, as the output of a library may contain the path.
     place = tmp_path / "place"
     for source in (made["src"], tree):
         folder, out = built(nix, made | {"src": source}, place), tmp_path / str(source)[-6:]
@@ -169,7 +169,7 @@ def test_a_shells_variables_are_enough_to_plan_the_paper(nix, tree, tmp_path):
     assert "write_report" in done.stdout + done.stderr
 
 
-def test_what_the_paper_is_made_from_rebuilds_it_and_nothing_else(nix, tree, tmp_path):
+def test_only_files_of_the_paper_make_nix_build_it_again(nix, tree, tmp_path):
     """An unpacked archive has no git to keep files of its own out of the flake."""
     changed = shutil.copytree(tree, tmp_path / "tree")
     with (changed / "README.md").open("a") as readme:

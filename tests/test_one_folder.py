@@ -6,14 +6,17 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 from conftest import Tree, chromium, patient
 from test_conformance import CHECK
 
+from deathmatch.cli import main as command_line
+from deathmatch.errors import UserError
 from deathmatch.plan import files, new_server
 
-# YAML reads these as numbers.
+# YAML reads these two names as numbers.
 DATASET, SERVER = "2026", "404"
-# Markdown must not read it, nor take it for a role; nor what its program says of itself.
+# Markdown must not interpret the title or the version, as markup or as a role.
 TITLE = "1. @mine/own, *fast* [1] {eval}`2` <b>-- 'x'"
 SMALL = """
 title = "every server, but those that take a build"
@@ -46,7 +49,7 @@ def assert_needs_no_network(page: Path) -> None:
 
 
 def test_from_a_new_folder_to_the_paper(tree: Tree):
-    """The paper is made although another server cannot be measured; then the run says why."""
+    """The paper is made although another server cannot be measured, and the run reports why."""
     tree.never_client_limited()
     tree.write(f"config/datasets/{DATASET}.toml", SMALL)
     tree.server("exits", "exits")
@@ -87,7 +90,7 @@ def test_from_a_new_folder_to_the_paper(tree: Tree):
     for words in (f"the dataset <em>{DATASET}</em>", "fig-measured-servers"):
         assert words in report, words
     assert_needs_no_network(tree.path / "build/report.html")
-    # What was measured and made is not offered to git, nor is a file of the study changed.
+    # Git ignores what was measured and made, and no file of the study has changed.
     status = tree.run("git", "status", "--porcelain", "--untracked-files=all").succeeded().text
     assert [line for line in status.splitlines() if not line.startswith("A  ")] == []
 
@@ -139,8 +142,9 @@ def test_the_advice_is_what_can_be_typed(tree: Tree):
     text = tree.deathmatch("new-server", "two", "--command", command).succeeded().text
     assert text.startswith(f"servers/two/ is there, it starts your command: {command}\n")
     assert "\n  deathmatch build two\n" in text
-    said = tree.deathmatch("new-server", "three", "--kind=udp").failed().text
-    assert "there is no kind 'udp' of server\n  known: one-request, keep-alive, websocket" in said
-    assert not (tree.path / "servers/three").exists()
-    said = tree.deathmatch("new-server", "Bad Name").failed().text
-    assert "new-server: 'Bad Name' cannot be the name of a server\n  use lower-case" in said
+    for words, says in [
+        (["three", "--kind=udp"], "there is no kind 'udp' of server\n  known: one-request, keep-"),
+        (["Bad Name"], "new-server: 'Bad Name' cannot be the name of a server\n  use lower-case"),
+    ]:
+        with pytest.raises(UserError, match=re.escape(says)):
+            command_line.main(["new-server", *words])

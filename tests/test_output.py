@@ -1,4 +1,4 @@
-"""What a program prints is cut while it prints, which it does not notice."""
+"""The log of a program is cut while the program prints, and the program does not notice."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def test_a_log_that_grows_is_cut_and_its_writer_goes_on(tmp_path):
     text = log.file.read_text()
     assert len(text) < 50 * LINES
     head, _, tail = text.partition("\n[deathmatch: about ")
-    # What is written as the file is cut comes before the note.
+    # Lines that are written while the file is cut come before the note.
     assert head.startswith("$ a server\n") and len(head) >= children.HEAD_BYTES
     assert "no more than 10 MB are kept]\n" in tail and tail.endswith(f"{LINES - 1}\nsaid it all\n")
     printed = 50 * LINES + len("$ a server\nsaid it all\n")
@@ -49,13 +49,13 @@ def test_a_log_of_usual_size_is_left_as_it_is(tmp_path):
     assert log.left_out_bytes == 0
 
 
-def test_a_thread_looks_after_those_that_it_was_told_of(tmp_path):
+def test_a_thread_cuts_the_files_that_it_watches(tmp_path):
     watched, other = tmp_path / "watched", tmp_path / "other"
     lines = b"a line\n" * (2 * children.LIMIT_BYTES // 7)
     for file in (watched, other):
         file.write_bytes(lines)
     outputs = Outputs()
-    assert outputs.left_out_bytes(watched) == 0, "nobody told it to"
+    assert outputs.left_out_bytes(watched) == 0, "it is not watched"
     outputs.watch(watched)
     outputs.watch(watched)
     outputs.watch(tmp_path / "not there yet")

@@ -23,7 +23,7 @@ SHARES = [1.2, 1.5]
 OVERLOADED = ASKED | {"overload_shares": SHARES, "overload_s": 10}
 
 
-def test_multiples_of_what_was_found_are_offered_last():
+def test_multiples_of_the_capacity_are_offered_last():
     end, made = searched(Planted(5000, 7), OVERLOADED)
     last = [offer for offer, _ in made][-2:]
     assert [offer.step for offer in last] == [search.OVERLOAD] * 2
@@ -55,7 +55,7 @@ def test_an_overload_is_held_by_several_processes_and_addresses(
     assert found.sources[0] == "10.77.0.2" and len(set(found.sources)) == addresses
 
 
-def test_what_a_host_cannot_hold_is_named():
+def test_the_limit_of_a_host_that_cannot_hold_an_overload_is_named():
     one = Limits(20_000, 64_512, ("10.77.0.2",))
     assert placement(60_000, 120_000, one) == Placement(4, ("10.77.0.2",))
     assert placement(70_000, 140_000, one) == "1 source addresses have 64,512 ports each"
@@ -97,8 +97,8 @@ def searched_trials(found_rps: float, answered: float | None) -> dict:
 
 
 @pytest.mark.parametrize("answered", [None, 0.8, 1.5])
-def test_a_claim_takes_what_the_search_showed(answered, miniature):
-    """The capacity, what a reply costs at a share of it, and what a multiple of it came to."""
+def test_claims_take_the_results_of_a_search(answered, miniature):
+    """The capacity, the cost of a reply at a share of it, and the replies at a multiple of it."""
 
     def values(statistic: str, **more: float) -> Values:
         rule = {"server": "null", "statistic": statistic} | more
@@ -112,7 +112,7 @@ def test_a_claim_takes_what_the_search_showed(answered, miniature):
         swept = values("reply_rate_overload_rps")
     assert cost.all == ([5] * 3 if answered is None else [])
     assert overload.all == ([] if answered is None else [30_000 * answered] * 3)
-    # What answered it in full was not overloaded.
+    # A server that answers an overload in full was not overloaded.
     assert overload.at_least == (overload.blocks if answered == 1.5 else frozenset())
     assert errors.all == pytest.approx([] if answered is None else [1 - answered / 1.5] * 3)
     assert swept.all == pytest.approx([10_000] * 3, rel=0.01) and swept.at_least == swept.blocks
@@ -151,7 +151,7 @@ load_generator = ["roundtrip"]
 """
 
 
-# What claims take of the search: the capacity, and what was answered of a multiple of it.
+# The values that claims take from a search: the capacity, and the reply rate in an overload.
 VALUES = """
 from deathmatch.analysis import selecting
 server = {"server": "planted-paced", "backlog": 5}

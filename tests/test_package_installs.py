@@ -1,4 +1,4 @@
-"""What servers take from registries: by which commands, and lists without any address."""
+"""Packages of servers from registries: the commands that install them, and their lists."""
 
 import re
 import subprocess
@@ -23,7 +23,7 @@ PROGRAMS = {
 def installed(name: str, nixed: bool) -> list[str]:
     """Return the registries of which a server's build installs something, in their order."""
     server = files.server(name)
-    # A present environment of the same list would only be told of.
+    # If the environment is there already, the command only says so.
     commands = package_installs.commands(server, BUILD, nixed)
     return [key for each in commands for key, word in PROGRAMS.items() if word in each]
 
@@ -32,7 +32,7 @@ def installed(name: str, nixed: bool) -> list[str]:
     ("server", "debian", "nix"),
     [
         ("node-ws", ["pypi", "npm"], ["npm"]),
-        # There Nix gives the runtime that the list is of.
+        # Under Nix the runtime comes from nixpkgs, not from the list.
         ("bun", ["pypi", "npm"], []),
         ("coder-ws", ["pypi", "go"], ["go"]),
         ("rust", ["cargo"], ["cargo"]),
@@ -70,22 +70,22 @@ def test_addresses_are_stripped_from_lists_and_nothing_else(tmp_path):
     assert list_.read_text() == own
 
 
-def test_a_server_of_a_post_says_its_release_unless_it_is_an_instrument():
+def test_every_server_of_a_post_but_instruments_has_a_release():
     theirs = [one for one in files.servers() if one.source != "ours" and not one.instrument]
     forgotten = [one.name for one in theirs if not one.release]
     assert not forgotten, f"no [release] in servers/{{{','.join(forgotten)}}}/server.toml"
 
 
-def test_a_release_says_of_what_and_from_where():
+def test_a_release_has_a_number_and_an_old_one_a_remark():
     for server in files.servers():
         release = server.release
         if release:
             assert any(letter.isdigit() for letter in release.name), server.name
-            # What is old says why, and so does what has no date.
+            # A release that is old or has no date needs a remark.
             assert (release.year or 0) >= 2026 or release.remark, server.name
 
 
-def test_a_release_names_the_number_that_its_list_has():
+def test_the_number_of_a_release_is_that_of_its_list():
     named = 0
     for server in files.servers():
         if not server.release:

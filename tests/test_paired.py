@@ -12,7 +12,7 @@ BLOCKS, RUNS, NOISE = 6, 150, 0.02
 
 
 def drift_of(kind: str, rng: np.random.Generator, trials: int) -> np.ndarray:
-    """Return the logarithm of what the machine does to each trial."""
+    """Return the logarithm of the machine's effect on each trial."""
     at = np.arange(trials)
     return {
         "steady": np.zeros(trials),
@@ -34,7 +34,7 @@ def values_of(seed: int, kind: str, ratio: float) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=paired.VALUES, orient="row")
 
 
-# Five in a hundred by definition; of so many runs, 95 % of all counts lie below this share.
+# Five in a hundred by definition; 95 % of the counts of so many runs lie below this share.
 ALLOWED = 0.05 + 1.65 * math.sqrt(0.05 * 0.95 / RUNS)
 
 
@@ -49,7 +49,7 @@ def test_the_interval_holds_what_is_planted_and_a_side_against_itself_shows_noth
         assert sum(map(paired.shows, nulls)) / RUNS <= ALLOWED
 
 
-def test_what_is_called_detectable_shows_in_four_of_five_runs():
+def test_a_detectable_difference_shows_in_four_of_five_runs():
     runs = [values_of(n, "steady", 1) for n in range(RUNS)]
     at = float(np.median([paired.effect(paired.ratios(one))["detectable"] for one in runs]))
     found = [paired.effect([at * ratio for ratio in paired.ratios(one)]) for one in runs]

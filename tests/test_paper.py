@@ -1,6 +1,7 @@
 """The paper, end to end: papermill, pandoc, typst and chromium on a notebook of made-up data.
 
-What holds for every paper is asked of that of the miniature, whose report of a part is here too.
+The tests that hold for every paper use the paper of the miniature; the report of a part of the
+study is tested here as well.
 """
 
 import importlib
@@ -60,13 +61,13 @@ def built(tmp_path_factory) -> Path:
 COMMITTED = ROOT / "paper" / "reference"
 
 
-# The committed one takes minutes; .ci/run has it.
+# The committed paper takes minutes: only .ci/run tests it.
 @pytest.fixture(params=[MINIATURE.name, pytest.param("reference", marks=pytest.mark.once)])
 def whole(request, written) -> Path:
     return COMMITTED if request.param == "reference" else written / "paper" / MINIATURE.name
 
 
-# axe asks each element: minutes for a whole paper.
+# axe checks each element: minutes for a whole paper.
 @pytest.fixture(params=["sample", pytest.param("reference", marks=pytest.mark.once)])
 def asked(request, built) -> Path:
     return COMMITTED if request.param == "reference" else built
@@ -93,7 +94,7 @@ def visit(browser, built: Path, **options):
     page.eval_on_selector_all("details.chapter", "all => all.forEach(one => { one.open = true })")
     for chart in page.query_selector_all(".chart"):
         chart.scroll_into_view_if_needed()
-        # One that has left the screen before the next frame is never drawn.
+        # A chart that leaves the screen before the next frame is never drawn.
         page.wait_for_function("chart => chart.querySelector('svg.marks')", arg=chart)
     return page, complaints
 
@@ -106,7 +107,7 @@ def report(written) -> Path:
     return written / "paper" / "part"
 
 
-def test_a_report_has_six_pages_and_says_nothing_empty(report):
+def test_a_report_has_six_pages_and_no_empty_statement(report):
     printed = pages(report / "report.pdf")
     assert len(printed) <= 6
     flat = " ".join("".join(printed).split())
@@ -130,15 +131,15 @@ def test_a_report_fits_a_telephone(report, browser):
 
 
 SCREENS = [(1400, "light", "rgb(253, 253, 251)"), (390, "dark", "rgb(23, 24, 26)")]
-# What axe is asked on a telephone by night: the document is one, colours change with the scheme,
-# and what can be touched and scrolled with the width. By day, every rule that axe has.
+# On the dark telephone axe checks only the rules that depend on colour scheme or width, on the
+# light screen all.
 OF_THE_SCREEN = ["target-size", "scrollable-region-focusable", "meta-viewport", "color-contrast"]
 STRUCTURE = {"heading-order", "html-has-lang", "svg-img-alt", "color-contrast"}
 
 
 @pytest.fixture(scope="module")
 def looked_at(browser):
-    """Return what visits a paper once for each screen; what looks at it may not change it."""
+    """Return a function that opens a paper once for each screen; its callers must not change it."""
     pages = {}
 
     def look(paper: Path, width: int, scheme: str):
@@ -193,13 +194,13 @@ def test_html_draws_every_chart_without_a_request_or_an_error(
     sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert sideways <= 0, "the page scrolls sideways"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
-    # A chart that has come alive keeps its description.
+    # A chart that is drawn keeps its description.
     roots = page.eval_on_selector_all(
         ".chart", "all => all.map(c => [c.getAttribute('aria-label'),"
         " c.querySelector('[role=graphics-document]')?.getAttribute('aria-label')])",
     )  # fmt: skip
     assert all(len(alt) > 5 and alt == live for alt, live in roots), roots
-    # axe does not look at the text of an SVG.
+    # axe does not check the text of an SVG.
     inks = page.eval_on_selector_all(
         ".chart svg.marks text",
         "all => [...new Set(all.filter(t => t.textContent.trim() && t.textContent !== '●'"
@@ -207,7 +208,7 @@ def test_html_draws_every_chart_without_a_request_or_an_error(
         ".map(t => getComputedStyle(t).fill))]",
     )
     assert len(inks) >= 2 and [ink for ink in inks if contrast(ink, ground) < 4.5] == []
-    # What stands inside a bar has the bar's colour behind it, whatever the scheme.
+    # Text inside a bar has the bar's colour behind it in either scheme.
     inside = page.eval_on_selector_all(".chart svg.marks .inside_marks text", OVER_WHAT)
     assert [words for words in inside if contrast(*words[1:]) < 4.5] == []
 
@@ -219,9 +220,9 @@ def test_html_is_accessible(looked_at, asked, width, scheme, ground):
         pytest.skip("nixpkgs has no package of axe-playwright-python: run it on Debian")
     axe = importlib.import_module("axe_playwright_python.sync_playwright")
     page, _ = looked_at(asked, width, scheme)
-    # What passes is told by one place for each rule: to name all of them took five of six minutes.
+    # Naming every element that passes would take five minutes of six.
     options = {"resultTypes": ["violations"]}
-    # A rule that is off by default is on where it is named.
+    # Naming a rule that is off by default switches it on.
     if scheme == "dark":
         options["runOnly"] = {"type": "rule", "values": OF_THE_SCREEN}
     found = axe.Axe().run(page, options=options).response
@@ -317,7 +318,7 @@ def test_html_chapters_after_the_narrative_fold_and_links_open_them(browser, who
         page.evaluate("label => { location.hash = label }", label)
         page.locator(f"#{label}").wait_for(state="visible")
         page.wait_for_function(ON_SCREEN, arg=label)
-    # By the same link after folding again, and from outside.
+    # The same link opens a chapter that was folded again, and so does the address of the page.
     page.evaluate("label => document.getElementById(label).closest('details').open = false", label)
     page.evaluate("label => document.querySelector(`a[href='#${label}']`).click()", label)
     page.locator(f"#{label}").wait_for(state="visible")
@@ -412,7 +413,8 @@ def test_pdf_keeps_wide_tables_on_the_page_and_their_words_apart(built):
             assert all(a[1] <= b[0] + 0.5 for a, b in itertools.pairwise(line))
 
 
-def test_same_bytes_when_everything_is_made_twice(built, tmp_path):
+@pytest.mark.once
+def test_the_same_notebook_gives_the_same_bytes(built, tmp_path):
     again = make(tmp_path)
     files = sorted(p.relative_to(built) for p in built.rglob("*") if p.is_file())
     assert len(files) == 3 + 3 * 4
@@ -420,7 +422,7 @@ def test_same_bytes_when_everything_is_made_twice(built, tmp_path):
     assert differing == []
 
 
-# What every figure says ----------------------------------------------------------------------
+# Captions of figures -------------------------------------------------------------------------
 
 
 def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path, monkeypatch):
@@ -443,9 +445,7 @@ def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path
     assert provenance.sentence(["data/published/walkin2009.csv"]) == ""
 
 
-def test_a_caption_says_where_it_was_measured_only_if_most_of_the_dataset_was_elsewhere(
-    tmp_path, monkeypatch
-):
+def test_a_caption_names_the_testbed_if_it_differs_from_that_of_the_dataset(tmp_path, monkeypatch):
     monkeypatch.setattr("deathmatch.data.table_files.ROOT", tmp_path)
 
     def measured(experiment: str, beds: list[str], kernels: list[str], dataset: str = "mine"):
@@ -479,7 +479,7 @@ def test_a_caption_says_where_it_was_measured_only_if_most_of_the_dataset_was_el
     with_other = provenance.difference(most, [usual, other_dataset])
     assert with_other == "Measured also on testbed netns: 2 CPUs (Sempron), Linux 5.4."
     assert provenance.usual_testbed("nothing") is None
-    # No trial of it ran, so that none recorded its machine.
+    # No trial ran, so none recorded its machine.
     unrecorded = tmp_path / slow_bed.replace("points", "trials")
     pl.read_parquet(unrecorded).with_columns(cpu=pl.lit(None, pl.String)).write_parquet(unrecorded)
     assert provenance.difference(most, [slow_bed]) == ""
@@ -598,7 +598,7 @@ def test_a_paper_of_data_that_lack_a_part_is_refused(tmp_path):
             build_prose(tmp_path, "A", outputs)
 
 
-def test_what_has_no_row_is_left_out_with_its_old_files(tmp_path, capsys):
+def test_a_figure_or_table_without_rows_is_left_out_with_its_old_files(tmp_path, capsys):
     display.setup("quick", tmp_path)
     frame = pl.DataFrame({"n": [1, 2], "t_us": [5.0, 1.0], "server": ["a", "a"]})
     for rows in (frame, frame.clear()):
@@ -610,7 +610,7 @@ def test_what_has_no_row_is_left_out_with_its_old_files(tmp_path, capsys):
     assert "fig-x: left out" in said and "tbl-a: left out" in said
 
 
-def test_what_a_source_published_is_not_drawn_alone(tmp_path, capsys):
+def test_published_numbers_are_not_drawn_alone(tmp_path, capsys):
     display.setup("quick", tmp_path)
     theirs = pl.DataFrame({"n": [1, 2], "t_us": [5.0, 1.0], "server": ["a", "a"]})
     nulls = theirs.with_columns(own_us=pl.lit(None, pl.Float64), published_us="t_us")
@@ -620,17 +620,6 @@ def test_what_a_source_published_is_not_drawn_alone(tmp_path, capsys):
     ):
         display.figure(chart, label="fig-x", caption="C.", alt="A.")
         assert "fig-x: left out" in capsys.readouterr().out and not list(tmp_path.glob("fig-x.*"))
-
-
-def executed(source: Path, out: Path, **environment: str) -> subprocess.CompletedProcess:
-    """Run a notebook by its command."""
-    command = [
-        sys.executable, "-m", "deathmatch", "notebook", str(source), "--dataset", "quick",
-        "--figures", str(out.parent / "figures"), "--out", str(out),
-    ]  # fmt: skip
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | environment
-    )
 
 
 @pytest.mark.parametrize(
@@ -646,13 +635,12 @@ def executed(source: Path, out: Path, **environment: str) -> subprocess.Complete
 def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
     source = tmp_path / "bad.md"
     source.write_text(f"{HEADER}\n{body}")
-    done = executed(source, tmp_path / "bad.ipynb")
-    assert done.returncode == 1
-    assert f"deathmatch: bad.md, {place}" in done.stderr and "Traceback" not in done.stderr
+    with pytest.raises(UserError, match=re.escape(f"bad.md, {place}")):
+        notebook.run(source, tmp_path / "bad.ipynb", "quick", tmp_path)
     assert not (tmp_path / "bad.ipynb").exists()
 
 
-def test_output_that_does_not_arrive_is_an_error_not_a_paper_without_it(tmp_path, monkeypatch):
+def test_output_of_a_cell_that_does_not_arrive_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(notebook, "OUTPUT_WITHIN_S", 1)
     source = tmp_path / "mute.md"
     mute = "get_ipython().kernel.iopub_thread.send_multipart = lambda *_, **__: None"
@@ -670,7 +658,10 @@ def test_a_notebook_that_warns_runs_with_temporary_files_in_a_folder_of_a_long_n
     number = "{eval}`warnings.warn('beware') or 1 + 1`"
     source.write_text(f"{HEADER}\n{warns}\n\nTwo is {number}.\n")
     folder.mkdir()
-    done = executed(source, made, TMPDIR=str(folder))
+    words = [sys.executable, "-m", "deathmatch", "notebook", source, "--dataset", "quick"]
+    words += ["--figures", tmp_path / "figures", "--out", made]
+    own = {"TMPDIR": str(folder)}
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env=os.environ | own)
     assert done.returncode == 0, done.stderr
     text = made.read_text()
     assert "Two is 2." in text and MIME not in text and list(folder.iterdir()) == []
@@ -714,7 +705,7 @@ def test_a_notebook_that_sets_no_dataset_is_an_error(tmp_path):
         notebook.run(source, tmp_path / "x.ipynb", "quick", tmp_path)
 
 
-def test_a_click_in_any_panel_picks_in_all():
+def test_a_click_in_one_panel_selects_in_all():
     """Each panel holds a view that the selection names, and all share one selection."""
     frame = pl.DataFrame({"x": [1, 2] * 2, "y": [1, 2, 3, 4], "of": ["a", "a", "b", "b"]})
     panels = [theme.lines(frame.head(rows), "x", "y", "of") for rows in (2, 3, 4)]

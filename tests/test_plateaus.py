@@ -12,7 +12,7 @@ RATES = (4000, 12000, 40000)
 ROUNDS = (1, 2, 3)
 NO_LAW = pl.lit([], dtype=pl.List(pl.String))
 ABOVE = judging.claimed_range(1, "above")
-# What each server replies a second at each of RATES.
+# Replies a second of each server at each of RATES.
 SWEEPS = {
     "rung": (4000, 12000, 8000),  # answered 12,000 in full: its limit is anywhere below 40,000
     "slow": (3990, 5000, 5000),
@@ -49,14 +49,14 @@ def in_overload(server: str) -> Values:
 @pytest.mark.parametrize(
     ("above", "below", "verdict"),
     [
-        ("near", "rung", judging.REPLICATED),  # what they answer of 40,000 tells, no rung below
+        ("near", "rung", judging.REPLICATED),  # at 40,000, whatever a lower rate shows
         ("slow", "rung", judging.NOT),
         ("open", "rung", judging.REPLICATED),  # at least 40,000
         ("rung", "open", judging.NOT),
         ("open", "open", judging.UNREACHED),
     ],
 )
-def test_a_direction_is_said_only_where_the_intervals_allow_it(above, below, verdict):
+def test_a_verdict_needs_intervals_that_allow_it(above, below, verdict):
     part = judging.tested(judging.Part([in_overload(above), in_overload(below)], *ABOVE))
     assert part.verdict == verdict
     assert part.lacks == (judging.SATURATION if verdict == judging.UNREACHED else None)

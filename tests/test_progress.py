@@ -1,4 +1,4 @@
-"""How far a dataset is, told from the records of trials that are done, on a line and at the end."""
+"""The progress of a dataset, from the records of its trials: in a line, and at a run's end."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def record(trial, root, **changed):
 
 
 @pytest.mark.parametrize("done", [1, 130])
-def test_what_is_left(done):
+def test_the_time_left_is_that_of_the_trials_left(done):
     expected = sum(map(progress.seconds, TRIALS[done:]))
     found = progress.standing(TRIALS, records(TRIALS[:done]))
     assert (found.done, found.failed, found.total) == (done, 0, 130)
@@ -62,7 +62,7 @@ def test_on_a_machine_twice_as_slow_the_rest_takes_twice_as_long():
     assert progress.standing(TRIALS, slow).wait_s == pytest.approx(2 * wait_s, rel=0.1)
 
 
-def test_one_trial_does_not_decide_of_all():
+def test_one_trial_does_not_decide_the_estimate():
     planned_s = sum(map(progress.seconds, TRIALS[1:]))
 
     def left(wall_s):
@@ -73,14 +73,14 @@ def test_one_trial_does_not_decide_of_all():
     assert longer > 4 and planned_s <= left(6000) <= 0.5 * longer * planned_s
 
 
-def test_one_that_could_not_be_measured_is_done_and_failed_and_tells_no_time():
+def test_a_trial_that_failed_is_done_and_no_measure_of_time():
     planned_s = sum(map(progress.seconds, TRIALS[60:]))
     now = progress.standing(TRIALS, records(TRIALS[:60], 0.1, "did not start"))
     assert (now.done, now.failed) == (60, 60) and now.wait_s == pytest.approx(planned_s)
     assert progress.line(now).startswith("60 of 130 trials, 60 failed, about ")
 
 
-def test_those_of_another_specification_or_testbed_are_left(tmp_path):
+def test_trials_of_another_specification_or_testbed_are_due(tmp_path):
     now, before, elsewhere, never = TRIALS[:4]
     record(now, tmp_path)
     record(before, tmp_path, spec=before.spec() | {"server_sha256": "0" * 64})
@@ -119,8 +119,8 @@ def test_a_trial_compares_its_tools_with_those_of_its_own_kind_of_testbed(tmp_pa
     assert list(found) == [other]
 
 
-def test_a_trial_reads_no_more_records_than_tell_its_tools(tmp_path, monkeypatch):
-    """Those of its own server, and one of another that can be read."""
+def test_a_trial_reads_no_more_records_than_it_needs_to_compare_tools(tmp_path, monkeypatch):
+    """The records of its own server, and one readable record of another server."""
     monkeypatch.chdir(tmp_path)
     trials = [trial for trial in TRIALS if trial.n == 1]
     many = Counter(trial.server.name for trial in trials)
@@ -141,8 +141,7 @@ def test_a_trial_reads_no_more_records_than_tell_its_tools(tmp_path, monkeypatch
 
 
 def test_the_line_after_a_trial_reads_its_record_only(run, tmp_path):
-    """Whatever has become of the others meanwhile."""
-    run, _ = run
+    """The other records may be broken by then."""
     first, second = run.study.trials[:2]
     for number, trial in enumerate((first, second)):
         file = record(trial, tmp_path)
@@ -152,7 +151,7 @@ def test_the_line_after_a_trial_reads_its_record_only(run, tmp_path):
 
 
 def test_a_record_that_is_not_whole_is_named_and_not_counted(tmp_path):
-    """Each of them, with its file, its key and what to do."""
+    """The error names the file, the key and the remedy of each."""
     trials = TRIALS[:4]
     files = [record(trial, tmp_path) for trial in trials]
     files[0].write_text('{"spec":')
@@ -183,20 +182,23 @@ def test_a_longer_warm_up_counts_at_each_start(searches):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """A run of one server of a dataset that has many, in an empty folder; its clock stands."""
+def now() -> list[float]:
+    """The time of the run's clock, which tests set."""
+    return [0.0]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, now) -> Run:
+    """A run of one server of a dataset that has many, in an empty folder."""
     monkeypatch.chdir(ROOT)
     chosen = study(SETTINGS | {"dataset": "full", "experiments": "backlog"})
     assert 2 < len(chosen.trials) < len(TRIALS)
     monkeypatch.chdir(tmp_path)
-    now = [0.0]
-    made = Run(chosen, clock=lambda: now[0])
-    return made, now
+    return Run(chosen, clock=lambda: now[0])
 
 
-def test_each_ended_trial_is_told_of_those_chosen(run, tmp_path):
-    """As many as the run says before it starts."""
-    run, now = run
+def test_each_trial_that_ends_is_counted_among_the_chosen_ones(run, now, tmp_path):
+    """Their number is that of the line before the run starts."""
     trials = run.study.trials
     assert f": 0 of {len(trials)} trials, about " in run.study.summary()
     for number, trial in enumerate(trials, 1):
@@ -215,7 +217,6 @@ def test_each_ended_trial_is_told_of_those_chosen(run, tmp_path):
 
 
 def test_a_checkout_that_changes_while_it_measures_is_reported_once(run, tmp_path):
-    run, _ = run
     said = []
     commits = ("a1", "a1", "a1-dirty", "a1-dirty", None, "a1")
     for number, (trial, commit) in enumerate(zip(run.study.trials, commits)):
@@ -228,8 +229,7 @@ def test_a_checkout_that_changes_while_it_measures_is_reported_once(run, tmp_pat
     assert "a1-dirty, now a1." in said[5]
 
 
-def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run, tmp_path):
-    run, now = run
+def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run, now, tmp_path):
     run.started(1, "build", ["build/servers/null/build.json"], [])
     run.started(2, "tidy", ["data/full/backlog/points.parquet"], [])
     now[0] += 61
@@ -242,7 +242,6 @@ def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run, tmp_p
 
 
 def test_what_is_left_has_the_builds_before_the_next_trial(run):
-    run, _ = run
     run.unbuilt = {"null": files.server("null"), "ws-null": files.server("ws-null")}
     trials_s = sum(map(progress.seconds, run.study.trials))
     before_s = [progress.builds_s(run.unbuilt.values())]
@@ -260,8 +259,7 @@ def last_three(run, stopped=False):
     return "\n".join(before), paper, failed, todo
 
 
-def test_the_end_of_a_run_says_what_is_next(run, tmp_path):
-    run, _ = run
+def test_the_end_of_a_run_names_the_next_command(run, tmp_path):
     chosen = "./shell snakemake --config dataset=full servers=null experiments=backlog"
     _, paper, failed, todo = last_three(run, stopped=True)
     assert "none yet" in paper and f"{chosen} goes on where this stopped" in todo
@@ -275,7 +273,7 @@ def test_the_end_of_a_run_says_what_is_next(run, tmp_path):
     assert "servers/null: did not start, in 1 trial:\n    no such luck\n    at all" in before
     assert "servers/null did not start, in 1 trial: no such luck; see data/full/backlog/" in failed
     assert f"fix servers/null, then {chosen}" in todo and "retry --config dataset=full" in todo
-    # Told once.
+    # Each failure is reported once.
     run.started(-1, "complete", ["data/full/complete"], ["c.log"])
     run.broke(-1)
     assert last_three(run)[0] == ""
@@ -300,7 +298,6 @@ def test_the_end_of_a_run_says_what_is_next(run, tmp_path):
 def test_the_end_of_a_run_has_each_named_server_with_its_number_or_the_reason(
     run, tmp_path, monkeypatch, miniature, limited
 ):
-    run, _ = run
     for trial in run.study.trials:
         record(trial, tmp_path)
     run.records |= progress.measured(run.study.trials, "netns")

@@ -13,7 +13,7 @@ from deathmatch.analysis import published
 
 TEXTS = [*sorted((ROOT / "paper/source").glob("*.md")), *sorted((ROOT / "notebooks").glob("*.md"))]
 
-# What is no quantity, or computed where it stands.
+# Numbers that are no quantity, or computed in place.
 SPARED = [
     r"\{(eval|value)\}`[^`]+`",  # computed
     r"`[^`]*`",  # code and names of files
@@ -26,7 +26,7 @@ SPARED = [
     r"\b\d+ ?% (percentile|bootstrap|interval)|\b\d+th percentile",  # kinds of statistic
 ]
 
-# A number that is neither the sources' nor a setting, each with the reason why it may be typed.
+# Other numbers that may be typed, each with the reason.
 ALLOWED = {
     "notebooks/00-method.md": {
         "about 18 % more throughput": "the abstract of Pariag and others, cited there",
@@ -107,12 +107,12 @@ def number(text: str) -> float:
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
-def test_every_number_in_the_prose_is_computed_or_the_sources_or_a_setting(path):
+def test_every_number_in_the_prose_is_computed_published_or_a_setting(path):
     typed = [text for text in NUMBER.findall(prose(path)) if number(text) not in known(path)]
     assert typed == [], f"compute them with {{eval}}, or say in ALLOWED why not: {typed}"
 
 
-# The highest, lowest or first of what a filter left is whichever row the source has besides.
+# The maximum, minimum or first row of a filter may silently be another row of the source.
 PICKED = re.compile(
     r"\b(?:walkin|williams|day|ostinelli|moritz|rate)\.filter\([^\n]*?\)\[.value.\]"
     r"(?:\.(?:max|min|first|item)\(|\[0)"
@@ -124,7 +124,7 @@ def test_a_number_of_a_source_is_picked_by_name(path):
     assert PICKED.findall(path.read_text()) == [], "published.single_value refuses two numbers"
 
 
-def test_what_is_allowed_is_still_there():
+def test_every_allowed_number_is_still_in_the_prose():
     for name, reasons in ALLOWED.items():
         text = (ROOT / name).read_text()
         assert [words for words in reasons if words not in text] == [], name

@@ -1,4 +1,4 @@
-"""The transcriptions against what the posts state of themselves, and the claims against both."""
+"""The transcriptions fit totals that the posts state, and the claims fit both."""
 
 import itertools
 import json
@@ -86,7 +86,7 @@ def test_rows_are_whole_and_every_definition_is_used():
         known = [name for name in rows.columns if name not in ("note", *factors)]
         assert rows.select(pl.col(known).null_count()).row(0) == (0,) * len(known), source
         assert set(rows["source"]) == {source} and rows["value"].is_finite().all(), source
-        # Only the same number, given twice at the same place, is a slip of transcription.
+        # The same number twice at the same place is a slip of transcription.
         assert not rows.drop("value", "note").is_duplicated().any(), source
         assert rows["unit"].to_list() == [unit_of[name] for name in rows["quantity"]], source
         times = rows.filter(unit="us")["value"]
@@ -117,7 +117,7 @@ def test_misultin_csv_adds_up():
 @pytest.mark.parametrize(
     ("testbed", "timeouts", "without"), [("ec2", 10859, 6), ("local", 5220, 14)]
 )
-def test_moritz_tables(testbed, timeouts, without):
+def test_tables_of_moritz(testbed, timeouts, without):
     table = moritz(testbed)
     assert table.shape == (19, 2 + 13)
     assert table.null_count().sum_horizontal()[0] == 0
@@ -149,7 +149,7 @@ def test_day_storage_table():
         assert size / raw - 1 == pytest.approx(overhead, abs=0.005), system
 
 
-def test_one_number_of_a_source_is_one():
+def test_a_number_of_a_source_must_be_selected_uniquely():
     """Day gave his wrapper two rates: the post's, and that of a run two days later."""
     day = load("day2011")
     wrapper = {"system": "Erlang openstack", "quantity": "reply_rate"}
@@ -176,12 +176,12 @@ def test_day_rerun_rates_are_requests_over_time():
 # The claims
 
 
-def test_what_is_not_tested_has_a_reason_and_is_in_no_count():
+def test_untested_statements_are_in_no_count():
     names = [one.id for one in published.untested()]
     assert len(set(names)) == len(names) and not set(names) & set(BY_ID)
 
 
-def test_what_decides_a_claim_is_a_dataset_that_the_reference_names():
+def test_claims_are_decided_by_datasets_that_the_reference_names():
     decided = published.deciders("reference")
     named = {finding.name for finding in findings.load()}
     assert set(decided) <= set(BY_ID) | named and published.deciders("quick") == {}
@@ -199,7 +199,7 @@ def test_no_comparison_is_of_a_thing_with_itself_or_leaves_everything_open():
         assert all(one.what for one in (*claim.condition, *claim.condition_then)), claim.id
 
 
-def test_then_and_now_ask_the_same_of_the_same_number_of_comparisons():
+def test_then_and_now_have_the_same_comparisons():
     for claim in CLAIMS:
         if claim.then:
             asked = [
@@ -267,7 +267,7 @@ def test_selectors_fit_the_experiments_there_are():
             assert level in levels, f"{name}: {column} = {level}"
 
 
-# Mistakes of the next editor
+# Mistakes in the ledger
 
 
 @pytest.mark.parametrize(
@@ -305,10 +305,10 @@ def test_bibliography_is_read_by_pandoc_and_holds_every_source():
         assert "issued" in entry or entry["type"] == "software", entry["id"]
 
 
-# What differs between then and now, and why a claim was not run
+# Then and now, and claims that were not run
 
 
-def test_what_is_compared_then_is_no_newer_release_and_now_no_older_one():
+def test_then_compares_no_newer_release_than_now():
     for claim in CLAIMS:
         for then, now in zip(claim.then, claim.now):
             for old, new in zip(then.sides, now.sides):
@@ -326,7 +326,7 @@ def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
         assert all(why.startswith("the dataset has no experiment ") for why in frame[f"{when}_why"])
 
 
-def test_an_effect_of_a_peak_that_nothing_limited_is_a_bound():
+def test_an_effect_with_an_unlimited_side_is_a_bound():
     at_least, known = (
         Values(dict.fromkeys((1, 2, 3), 9900.0), at_least=frozenset((1, 2, 3))),
         Values({1: 4000.0, 2: 4100.0, 3: 4200.0}),
@@ -342,7 +342,7 @@ def test_an_effect_of_a_peak_that_nothing_limited_is_a_bound():
     assert verdict_words.effect_text(narrow) == "1.01 [1.007, 1.012], n = 12"
 
 
-def test_what_rounding_hides_widens_a_ratio_of_response_times():
+def test_rounding_widens_a_ratio_of_response_times():
     def trials(*times_us: int) -> dict:
         return Values(dict(enumerate(times_us, 1)), step=100)
 

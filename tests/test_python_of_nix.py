@@ -53,14 +53,14 @@ def programs() -> Path:
 
 @pytest.fixture(scope="module")
 def environment(programs) -> dict[str, str]:
-    """That Python and its programs first on PATH; of neither toolchain, as nothing is measured."""
+    """PATH with that Python and its programs first; no toolchain, as nothing is measured."""
     path = os.environ["PATH"].replace(str(BUILD / "venv" / "bin"), str(programs))
     assert shutil.which("snakemake", path=path) == str(programs / "snakemake")
     return {
         "PATH": path,
         "VIRTUAL_ENV": str(programs.parent),
         "DEATHMATCH_TOOLCHAIN": "unknown",
-        # Its libraries are compiled as they are first imported: each process would do that again.
+        # Without bytecode each process would compile the libraries again.
         "PYTHONDONTWRITEBYTECODE": "",
     }
 
@@ -72,7 +72,7 @@ def committed(tmp_path_factory, network, environment) -> Tree:
     for name in project_files():
         if name.parts[0] != "data" or name.parts[1] not in of_the_paper():
             continue
-        # Beside an experiment's tables, what says that the dataset is there.
+        # The tables of the experiments, and the files of the dataset itself.
         if len(name.parts) == 3 or name.parts[2] in EXPERIMENTS:
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, path / name)

@@ -134,7 +134,7 @@ def test_the_same_words_have_the_same_number_on_every_page(planted, monkeypatch)
         assert {name: shown[name] for name in names} == pytest.approx(
             dict.fromkeys(names, due), rel=1e-4
         )
-    # The places of A have trial 1 and trial 3.
+    # Side A has trials 1 and 3.
     assert shown["compare"] == pytest.approx(60 * 1.02)
     # A changed definition, twice what it was, changes every page.
     of_trial = CPU_PER_REPLY.of_trial
@@ -154,7 +154,7 @@ def test_two_variants_are_compared_at_rates_that_both_have(planted):
     assert comparing.effect("planted", "static", one).estimate == pytest.approx(due, rel=1e-4)
     sides = claims._sides("planted", "static", comparing.judged("planted", "static", (one,)))
     assert sides[0].interval.estimate / sides[1].interval.estimate == pytest.approx(due, rel=1e-4)
-    # Both answer the highest rate that both were offered in full: neither is overloaded.
+    # Both answer their highest common rate in full: neither is overloaded.
     of_overload = one.model_copy(update={"statistic": "reply_rate_overload_rps"})
     overload = comparing.judged("planted", "static", (of_overload,))
     assert (overload.verdict, overload.lacks) == (judging.UNREACHED, judging.SATURATION)
@@ -177,7 +177,7 @@ def test_rates_are_shared_within_a_block_or_by_all_trials():
 
 
 def test_times_are_those_of_the_client_that_measured_the_points(tmp_path, monkeypatch):
-    """Points of another client are named without it, and so are their times."""
+    """Points and times of another client lack it in their variant's name."""
     monkeypatch.setattr(table_files, "ROOT", tmp_path)
     name = "configuration=tuned,load_generator=roundtrip"
     one = point("static", "nginx", 1000, 20.0, 1, configuration="tuned", variant=name)

@@ -37,7 +37,7 @@ def measured(tmp_path_factory, network) -> tuple[Tree, dict[tuple, dict]]:
     )
     # Not in the tests' own network: a build may download.
     Tree(tree.path).deathmatch("build", "tornado").succeeded()
-    # At a tenth of the rate, a traced server answers every request on a busy machine too.
+    # At a tenth of the rate, a traced server answers every request even on a busy machine.
     tree.replace(
         "experiments/readiness.toml", "system_calls_rate_rps = 500", "system_calls_rate_rps = 50"
     )
@@ -116,7 +116,7 @@ def test_counts_reach_the_tables(measured):
     assert trials.filter(pl.col("idle_connections") == 4000)["syscalls_per_reply"].is_null().all()
 
 
-def test_a_select_that_cannot_hold_them_is_told(measured):
+def test_a_select_that_cannot_hold_them_is_reported(measured):
     trial = measured[1]["c-readiness", "select", 4000]
     assert trial["outcome"] == "answers wrongly" and trial["points"] == []
     assert "holds 4000 idle connections: roundtrip: the server closed" in trial["reason"]

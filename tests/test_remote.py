@@ -1,4 +1,4 @@
-"""What an agent does on a host that a real ssh reaches, as root and as an ordinary user."""
+"""The agent on a host that a real ssh reaches, as root and as an ordinary user."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def session(request, machines):
 
 @pytest.fixture
 def host(session):
-    """That session, in which no test leaves a program for the next."""
+    """That session; programs that a test leaves are killed."""
     yield session
     session.kill(session.processes(), HUNG_S)
 
@@ -116,7 +116,7 @@ def test_left_children_are_seen_and_killed(host: Host):
     assert host.usage(left[0])["rss_bytes"] > 0
     host.kill(left, HUNG_S)
     assert host.processes() == []
-    # The session, as the first process, reaps what nobody else does.
+    # The session is the first process: it reaps orphans.
     wait_for(lambda: set(host.usage(left[0]).values()) == {0}, "it is reaped")
     with pytest.raises(FileNotFoundError):
         host.threads(left[0])
@@ -162,7 +162,7 @@ def test_kernel_is_read_as_on_this_machine(host: Host, machines):
 
 
 def test_requests_from_the_host(host: Host):
-    """What a conformance check says to a server, from the client's side of the link."""
+    """The requests of a conformance check, sent from the client's side of the link."""
     script = (
         "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1],"
         " flush=True)\nwhile True:\n c, _ = s.accept(); c.sendall(c.recv(9).upper()); c.close()"
@@ -178,7 +178,7 @@ def test_requests_from_the_host(host: Host):
         connection.settimeout(0.1)
         with pytest.raises(TimeoutError):
             connection.recv(99)
-        # What the first one left is closed on one side.
+        # The first connection is closed on one side only, and does not count.
         assert host.count(diag.ESTABLISHED, port) == 1
     server.kill()
     with pytest.raises(ConnectionRefusedError):
@@ -191,7 +191,7 @@ def clock_ns(host: Host) -> int:
 
 
 def test_samples(host: Host):
-    """One call: of the processes that are named, or of all that the session's programs left."""
+    """A sample of the named processes; default: all that the session's programs started."""
     script = "while :; do :; done & echo; exec sleep infinity"
     busy = host.start(["sh", "-c", script], talk=True)
     assert busy.receive(HUNG_S) == "\n"
@@ -275,13 +275,13 @@ def test_output_of_a_host_elsewhere_is_bounded(host: Host, tmp_path):
         whole = [line for line in part.splitlines() if len(line) == 49]
         numbers = [int(line) for line in whole]
         assert numbers and numbers == sorted(set(numbers))
-    # What was printed during a cut may be lost, and is not counted: on a busy machine, megabytes.
+    # Output during a cut may be lost and is not counted: megabytes on a busy machine.
     assert half_bytes < all_bytes
     assert len(text) + all_bytes < 40.1e6
 
 
 def test_clocks_a_thousand_seconds_apart(host: Host):
-    """Here the truth is known: both clocks are one, but for what the time namespace adds."""
+    """The true offset is known: both clocks are the same but for the time namespace."""
     found = host.clocks()
     assert abs(found.monotonic.ns - AHEAD_S * 10**9) <= found.monotonic.bound_ns
     assert abs(found.wall.ns) <= found.wall.bound_ns
@@ -291,7 +291,7 @@ def test_clocks_a_thousand_seconds_apart(host: Host):
 
 
 def test_agreed_instant(host: Host, tmp_path):
-    """Two programs begin at one instant, not before, and say how late."""
+    """Two programs begin at one instant, not before, and report how late they were."""
     offset = host.clocks().monotonic
     at_ns = clocks.agreed(time.monotonic_ns(), {"there": offset}, lead_s=1)["there"]
     script = "import time; print(time.monotonic_ns())"
@@ -303,7 +303,7 @@ def test_agreed_instant(host: Host, tmp_path):
     for process, file in zip(started, files):
         assert process.late_ns >= 0
         assert int(file.read_text()) >= at_ns + process.late_ns
-    # What was to begin and was ended before has not begun.
+    # A program that is killed before its start has not begun.
     process = host.start(["true"], at_ns=clock_ns(host) + int(HUNG_S * 1e9))
     process.kill()
     assert process.wait() == -signal.SIGKILL and process.late_ns is None

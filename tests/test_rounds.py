@@ -63,7 +63,7 @@ def test_the_explorer_ranks_by_the_rounds_that_all_have(miniature):
     assert max(quantity[3] for quantity in shown if quantity) == 2
 
 
-def test_a_round_of_which_a_point_is_left_out_counts_for_all(miniature):
+def test_a_round_without_one_point_still_counts(miniature):
     c10k = views.Experiment(miniature, "c10k")
     steady = laws.steady(c10k.points)
     assert not set.intersection(

@@ -1,4 +1,4 @@
-"""The round-trip client against real servers: what it counts, when it sends, what it calls slow."""
+"""The round-trip client with real servers: its counts, its times of sending, its latencies."""
 
 import itertools
 import re
@@ -65,7 +65,7 @@ def test_closed_loop_counts_and_times_every_answer(client):
         text = report(client, peer.port)
     fields = parse(text, 0.5)
     assert set(seen) == {REQUEST.encode("latin-1")}
-    # Two more in the first exchange.
+    # The first exchange has two more.
     assert fields["requests"] == fields["replies"] == len(seen) - 2 > 20
     assert fields["errors_total"] == fields["unsent"] == fields["idle_losses"] == 0
     assert fields["connects"] == fields["connections"] == 4
@@ -113,8 +113,8 @@ def test_a_freeze_shows_in_the_latency_of_all_that_was_due(client):
     assert slower(text, "latency", 100_000) >= 90
 
 
-def test_fewer_bins_say_as_much_of_what_was_late(client):
-    """Every tenth answer takes 25 ms: some are later than one limit, none than the other."""
+def test_coarser_bins_count_late_replies_alike(client):
+    """Every tenth answer takes 25 ms: later than the first limit, not than the second."""
 
     def answer(number, connection, data):
         time.sleep(0.025 * (number % 10 == 0))
@@ -134,7 +134,7 @@ def test_fewer_bins_say_as_much_of_what_was_late(client):
     assert roundtrip.coarser(coarse, limits_us) == coarse
 
 
-def test_overload_leaves_requests_unsent_and_says_so(client):
+def test_overload_leaves_requests_unsent_and_counts_them(client):
     def answer(_, connection, data):
         time.sleep(0.05)
         connection.sendall(data)
@@ -191,7 +191,7 @@ def test_each_fault_is_an_error_of_its_class(client, rate_rps, words):
         assert (counts["connects"], counts["replies"]) == (9, counts["requests"] - 5)
 
 
-def test_a_server_that_goes_away_refuses(client):
+def test_a_server_that_goes_away_refuses_connections(client):
     with Server() as peer:
 
         def answer(number, connection, data):
@@ -218,7 +218,7 @@ def established(port: int) -> int:
 
 @pytest.mark.parametrize("load", [LOAD, {"uri": "/", "requests_per_connection": 1, "timeout_s": 1}])
 def test_idle_connections_are_held_after_one_exchange_and_their_losses_are_counted(client, load):
-    """Beside a load of roundtrip's own, and beside one of httperf's."""
+    """During a load of roundtrip and during one of httperf."""
     held = []
     holder = registry.holder("roundtrip" if "request" in load else "httperf")
     with Server(
@@ -304,7 +304,7 @@ def test_more_connections_than_may_be_open_are_errors(client):
         ("--port 1 --request a", 1, "is the server running?"),
     ],
 )
-def test_mistakes_are_told(client, words, status, message):
+def test_mistakes_are_reported(client, words, status, message):
     done = subprocess.run([client, *words.split()], capture_output=True, text=True, timeout=HUNG_S)
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith("roundtrip: ") and message in done.stderr
@@ -388,7 +388,7 @@ def test_in_httperfs_place_it_counts_and_times_as_httperf_does(client):
     alike = ["connections", "requests", "replies", "replies_2xx", "errors_total",
              "reply_content_bytes", "connection_length_replies"]  # fmt: skip
     assert [seen[ours][name] for name in alike] == [seen[theirs][name] for name in alike]
-    # Whatever one reports, the other does, but for what only its own loop has.
+    # Each reports what the other does, except the fields of its own loop.
     assert {name for name in theirs.columns if seen[ours][name] is None} == {
         "connect_burst_connections", "look_interval_max_us", "look_interval_mean_us",
         "transfer_time_avg_us", "reply_footer_bytes", "replies_wrong_length",
@@ -397,12 +397,6 @@ def test_in_httperfs_place_it_counts_and_times_as_httperf_does(client):
     }  # fmt: skip
     looks = [seen[theirs][f"look_interval_{name}_us"] for name in ("mean", "max")]
     assert looks == sorted(looks) and looks[1] > 0
-
-
-"""Delays of every other connection, planted."""
-"""How much longer a quantile may be: less than half of the way from one delay to the other, and
-more than a busy machine makes a tenth of all connections wait."""
-"""The width of roundtrip's bins, as a share; those of httperf are 10 us wide."""
 
 
 def test_every_client_of_several_has_its_part_of_the_connections(client):
@@ -435,7 +429,7 @@ def test_what_limits_the_client():
     assert not ours.limited(calm, 100, 100)
     for error in httperf.OWN_ERRORS:
         assert ours.limited(calm | {error: 1}, 100, 100)
-    # A step of 0.8 ms is the client's way, not its limit.
+    # The client sends in steps of 0.8 ms, which is no limit.
     assert not ours.limited(calm | {roundtrip.LEAST_LAG: 1700}, 100, 100)
     assert ours.limited(calm | {roundtrip.LEAST_LAG: 1900}, 100, 100)
 
@@ -445,7 +439,7 @@ def test_what_limits_the_client():
     [(10, 3, False), (10, 4, True), (200, 18, False), (200, 19, True), (80_000, 4_100, False),
      (80_000, 4_200, True)],
 )  # fmt: skip
-def test_a_client_is_late_where_more_than_one_send_in_twenty_surely_is(sends, late, limited):
+def test_a_client_is_late_if_one_send_in_twenty_is(sends, late, limited):
     lags = pl.DataFrame({"time_us": [100.0, 5000.0], "count": [sends - late, late]})
     least = roundtrip._least_lag_us(lags)
     assert (least > roundtrip.SEND_LAG_LIMIT_US) is limited

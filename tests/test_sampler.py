@@ -1,4 +1,4 @@
-"""Samples of the kernel's counters, against what /proc and this test itself say."""
+"""Samples of the kernel's counters, compared with /proc and with known loads."""
 
 import os
 import socket
@@ -99,7 +99,7 @@ def test_sample_has_every_column_and_counts_the_server(server: Host):
 
 
 def test_a_host_that_is_lost_ends_the_samples(folder: Path):
-    """Whoever waits for what it does is told, not a thread that nobody looks at."""
+    """The caller that waits for the host gets the error, not the sampler's thread."""
     with session(folder) as host:
         taking = watching(host)
         with taking:
@@ -130,7 +130,7 @@ def test_sample_sees_a_full_accept_queue_and_refused_connections(server: Host):
     assert full["server_passive_opens"] >= before["server_passive_opens"] + 2
 
 
-def test_the_syn_queue_is_not_asked_for_so_often_that_it_disturbs():
+def test_the_syn_queue_is_read_rarely():
     sampling = Sampling()
     with socket.create_server(("127.0.0.1", 0), backlog=7) as listener:
         port = listener.getsockname()[1]
@@ -164,7 +164,7 @@ def test_cpu_modes_of_the_servers_cpus(server: Host):
         mode: after[f"server_cpus_{mode}_us"] - before[f"server_cpus_{mode}_us"]
         for mode in kernel.MODES
     }
-    # To the kernel's ticks.
+    # Within the kernel's ticks.
     lasted_us = after["time_us"] - before["time_us"]
     assert sum(grown.values()) == pytest.approx(lasted_us, rel=0.2)
     assert grown["idle"] < 0.5 * sum(grown.values())

@@ -23,7 +23,7 @@ from conftest import (
     wait_for,
 )
 
-# What a trial can leave: a daemon of its own session, a namespace with a name, a mount, a link.
+# Everything that a trial can leave: a daemon in its own session, a named namespace, mounts, a link.
 MESSY = """
 setsid sleep infinity &
 mount -t tmpfs tmpfs /run && ip netns add left && mount -t tmpfs tmpfs /mnt
@@ -85,7 +85,7 @@ def check_end(tree: Tree, lock_holders: Callable[[], int], end: str) -> None:
         assert process.wait(HUNG_S) == 0, process.stdout.read()
         over.unlink()
     elif end == "killed":
-        # Not its wrapper: whatever process holds the lock.
+        # The process that holds the lock, not its wrapper.
         process.kill()
         assert process.wait(HUNG_S) == -signal.SIGKILL
     else:
@@ -98,13 +98,16 @@ def check_end(tree: Tree, lock_holders: Callable[[], int], end: str) -> None:
     owner.wait()
 
 
-def test_inside_it_is_root_alone_and_without_the_machine_s_network(someones_tree: Tree):
-    script = "id -u; echo $$; ls -d /proc/[0-9]* | wc -l; ip -o link | grep -c .; exit 3"
-    done = someones_tree.sandboxed("sh", "-c", script)
+def test_a_sandbox_has_one_user_its_own_processes_and_no_network(someones_tree: Tree):
+    space = ("readlink", "/proc/self/ns/net")
+    outside = someones_tree.run(*space).succeeded().text.strip()
+    script = f"id -u; echo $$; ls -d /proc/[0-9]* | wc -l; ip -o link | wc -l; {' '.join(space)}"
+    done = someones_tree.sandboxed("sh", "-c", f"{script}; exit 3")
     assert done.status == 3, done.text
-    user, pid, processes, links = map(int, done.text.split())
+    *counts, inside = done.text.split()
+    user, pid, processes, links = map(int, counts)
     assert (user, pid) == (0, 1) and processes <= 5
-    assert links == 1
+    assert links == 1 and inside != outside
 
 
 def test_owner_that_is_dead_already(shared_tree: Tree):
@@ -112,8 +115,8 @@ def test_owner_that_is_dead_already(shared_tree: Tree):
     dead = subprocess.Popen(["true"])
     dead.wait()
     tree = owned(shared_tree, dead)
-    # It holds the output open, which `sandboxed` waits for, if it is left.
-    assert [tree.sandboxed("sleep", "infinity").status for _ in range(10)] == [1] * 10
+    # `sandboxed` waits for its output to close: a process that is left would hold it open.
+    assert [tree.sandboxed("sleep", "infinity").status for _ in range(5)] == [1] * 5
 
 
 def test_two_at_once_wait_for_the_lock(shared_tree: Tree, lock_holders):
@@ -143,7 +146,7 @@ TRY = ["python", "-c", "from deathmatch.hosts import sandbox; from deathmatch im
 
 
 def test_kernel_that_forbids_namespaces(shared_tree: Tree):
-    """As root of a container that may not, and as a user where users may not."""
+    """As root of a container without the right, and as a user where users have no right."""
     own = [] if AS_ROOT else ["unshare", "--user", "--map-root-user"]
     check_refusal(shared_tree.run(*own, "setpriv", "--bounding-set", "-sys_admin", "--", *TRY))
     forbid = 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"'
@@ -175,7 +178,7 @@ def test_build_without_its_tool(shared_tree: Tree):
 
 
 @pytest.mark.parametrize("lacking", ["", "del os.pidfd_open"])
-def test_what_runs_outside_a_sandbox_ends_with_its_owner(shared_tree: Tree, lacking):
+def test_a_process_outside_a_sandbox_ends_with_its_owner(shared_tree: Tree, lacking):
     """With Linux's own notice of an end, and without, as on macOS."""
     owner = shared_tree.start("sleep", "infinity")
     script = (

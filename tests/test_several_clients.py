@@ -51,7 +51,7 @@ def test_parts_of_httperf_add_up(rate_rps, calls, duration_s, clients):
     whole = options(command(WHOLE))
     parts = [command(Part(index, clients)) for index in range(clients)]
     busy = [options(words) for words in parts if words]
-    # Those without a part are the last ones.
+    # The last clients have no part.
     assert parts[: len(busy)] == [words for words in parts if words]
     assert len(busy) == min(clients, int(whole["num-conns"]))
     assert sum(int(each["num-conns"]) for each in busy) == int(whole["num-conns"])
@@ -167,7 +167,7 @@ def test_three_of_httperf_make_one_load(server):
     assert fields["connection_time_avg_us"] == pytest.approx(mean, abs=60)
     for name, worst in (("connection_time_max_us", max), ("client_cpu_total_percent", min)):
         assert fields[name] == worst(one[name] for one in each)
-    # What cannot be known of all is null, and only that.
+    # Only fields that cannot be computed for several clients are null.
     known = {name for name in each[0] if any(one[name] is not None for one in each)}
     unknown = {name for name in known if fields[name] is None}
     assert unknown == set(httperf.GENERATOR.unknown_of_several)
@@ -188,8 +188,8 @@ def test_three_of_roundtrip_make_one_load(server):
     texts = at_once("roundtrip", server.server_address[1], ROUNDTRIP_LOAD)
     seen = server.connections, server.requests
     fields, bins = merged("roundtrip", texts)
-    # Of five connections two, two and one, each with a fifth of the requests; and in the first
-    # exchange of each client one connection with two.
+    # The clients have two, two and one of the five connections, each with a fifth of the requests;
+    # the first exchange of each client adds a connection with two.
     assert seen[0] == dict(zip(SOURCES, (3, 3, 2)))
     assert seen[1] == dict(zip(SOURCES, (42, 42, 22)))
     assert fields["connections"] == fields["connects"] == 5
@@ -213,7 +213,7 @@ def test_three_of_roundtrip_make_one_load(server):
         ("httperf --source=192.0.2.1", "--source 192.0.2.1: no IPv4 address of this machine"),
     ],
 )
-def test_wrong_words_are_refused(program, wrong):
+def test_wrong_options_are_refused(program, wrong):
     done = subprocess.run(program.split(), capture_output=True, text=True, timeout=HUNG_S)
     assert done.returncode != 0 and wrong in done.stderr
 
@@ -286,11 +286,11 @@ def test_each_client_is_judged_by_its_own_share():
     # 97.8 % of all were offered, yet one of the two fell behind.
     assert limited([clean, clean], [500, 478])
     assert limited([clean, shared], [500, 500])
-    # Nobody counted, and there is no sample either.
+    # Neither a count nor a sample shows the rate.
     assert limited([clean, clean], [None, None])
 
 
-def test_why_a_client_was_the_limit_is_told_by_its_name():
+def test_the_limit_of_a_client_is_reported_with_its_name():
     def report(reasons: list[str]) -> wsload.Report:
         summary = json.loads(SUMMARY)
         summary["client"]["limited_by"] = reasons

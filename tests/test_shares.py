@@ -1,4 +1,4 @@
-"""`bench/shares.py`: what a run's time went into, from planted records and real ones."""
+"""`bench/shares.py`: the shares of a run's time, from planted records and real ones."""
 
 import pytest
 from conftest import MINIATURE, bench
@@ -33,7 +33,7 @@ def test_every_microsecond_of_a_trial_is_of_one_kind():
     assert named_s + sum(trial.other.values()) == pytest.approx(trial.wall_s + trial.before_s)
 
 
-def test_a_record_of_before_the_steps_has_what_it_says():
+def test_a_record_without_steps_is_read():
     old = record("2026-11-25T10:00:00Z")
     del old["steps_us"]
     trial = shares.spent(old)

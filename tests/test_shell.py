@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import AS_ROOT, HUNG_S, ROOT, Done, copy_tree
 
-# A Debian that has it all; elsewhere ./shell has to say so.
+# Whether this is a Debian with all packages; elsewhere ./shell reports what is missing.
 DEBIAN = os.environ.get("DEATHMATCH_TOOLCHAIN") == "debian"
 PRIVATE = ["unshare", *([] if AS_ROOT else ["--user", "--map-root-user"]), "--mount", "--"]
 
@@ -78,7 +78,7 @@ def test_nix_without_flakes(tmp_path):
 
 
 def with_nix(folder: Path, release: str) -> str:
-    """Return a PATH with a `nix` of this release that only tells how it was called."""
+    """Return a PATH with a `nix` of this release that only prints its arguments."""
     (folder / "nix").write_text(
         '#!/bin/sh\ncase $* in "config show") echo "experimental-features = flakes nix-command";;\n'
         f'--version) echo "nix {release}";;\n*) echo "$@";; esac\n'
@@ -89,7 +89,7 @@ def with_nix(folder: Path, release: str) -> str:
 
 @pytest.mark.parametrize("release", ["(Nix) 2.18.0", "(Lix, like Nix) 2.91.1"])
 def test_nix_with_flakes_is_entered(tmp_path, release):
-    """Which way ./shell goes, not what Nix does."""
+    """./shell calls Nix in the right way; Nix itself is not tested."""
     path = with_nix(tmp_path, release)
     for words in (["true", "a b"], ["--nix", "true", "a b"]):
         done = shell(*words, PATH=path).succeeded()
@@ -111,7 +111,7 @@ def test_a_nix_too_old_for_the_flake_is_not_entered(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a b", "a'b", "a;b", "a[b", "a{b", "a\\b"])
-def test_a_folder_whose_name_a_shell_would_take_apart(tmp_path, name):
+def test_a_folder_with_a_name_that_a_shell_would_split(tmp_path, name):
     """Commands of servers' folders hold the clone's path as it is."""
     (tmp_path / name).mkdir()
     shutil.copy(ROOT / "shell", tmp_path / name)
@@ -135,7 +135,7 @@ def test_it_is_called_from_elsewhere_by_a_link_and_with_cdpath(tmp_path):
 
 @on_debian
 def test_no_network_no_terminal_and_no_rights_for_others_are_needed_once_it_is_set_up():
-    """`shell` gives it no terminal."""
+    """The function `shell` gives it no terminal."""
     alone = ["unshare", *([] if AS_ROOT else ["--user", "--map-root-user"]), "--net", "--"]
     before = [*alone, "sh", "-c", 'umask 077; exec "$@"', "sh"]
     done = shell("--debian", "deathmatch", "list", "testbeds", before=before).succeeded()
@@ -158,7 +158,7 @@ def test_a_user_without_name_home_and_locale():
 
 
 def of_nobody(place: Path) -> Path:
-    """Return a copy of the project, to which another user gets, and whose folder is his."""
+    """Return a copy of the project in a folder that belongs to another user."""
     for path in (place, *place.parents):
         if path.owner() == "root" and path != path.parent and not path.stat().st_mode & 0o005:
             path.chmod(0o755)
@@ -169,7 +169,7 @@ def of_nobody(place: Path) -> Path:
 
 @on_debian
 @pytest.mark.skipif(not AS_ROOT, reason="takes another user")
-def test_what_another_user_set_up(tmp_path):
+def test_a_build_folder_of_another_user(tmp_path):
     """A first run by sudo leaves files that are root's."""
     folder = of_nobody(tmp_path)
     (folder / "build").mkdir()
@@ -194,7 +194,7 @@ def test_a_read_only_checkout(tmp_path):
 @on_debian
 @pytest.mark.skipif(not AS_ROOT, reason="takes another user")
 def test_a_package_that_only_root_can_install(tmp_path):
-    """Neither root nor sudo: it says what root has to type, and does not end without a word."""
+    """Without root and sudo the error names the command for root."""
     folder = of_nobody(tmp_path)
     (folder / "toolchains/debian/base.txt").write_text("no-such-package\n")
     programs = tmp_path / "bin"
@@ -212,8 +212,8 @@ def test_a_package_that_only_root_can_install(tmp_path):
 
 @on_debian
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
-def test_what_the_caller_closed_is_no_file_of_a_command(closed):
-    """A file that it opens would be written into by whatever is printed."""
+def test_descriptors_that_the_caller_closed_stay_free(closed):
+    """Otherwise output would be written into the next file that is opened."""
     opened = "import os; [os.fstat(number) for number in range(3)]"
     script = f"./shell --debian python -c '{opened}' {closed}"
     assert subprocess.run(["sh", "-c", script], cwd=ROOT).returncode == 0
@@ -240,7 +240,7 @@ def test_command_gets_its_words_its_status_and_the_tools(tmp_path):
 
 @on_debian
 def test_a_step_that_fails_shows_its_log_and_ends(tmp_path):
-    """A fresh copy whose Python packages are none."""
+    """A fresh copy with an invalid list of Python packages."""
     folder = copy_tree(tmp_path / "tree")
     (folder / "toolchains/python/run.txt").write_text("no such line\n")
     done = shell("--debian", "echo", "reached", folder=folder).failed()
@@ -251,7 +251,7 @@ def test_a_step_that_fails_shows_its_log_and_ends(tmp_path):
     assert lines[-1] == (
         "shell: set-up failed; the whole log is build/setup.log; fix the cause and run again"
     )
-    # It is tried again, not taken for done.
+    # The failed step is tried again.
     again = shell("--debian", "true", folder=folder).failed()
     assert "set-up: Python packages: run\n" in again.text
 
@@ -274,7 +274,7 @@ def test_each_command_gets_its_groups_of_python_packages(tmp_path):
         lists[group].write_text(block(group, name))
 
     def installed(*words: str) -> set[str]:
-        # None of the programs is in these lists: what ./shell sets up is looked at, not they.
+        # The command itself fails, as these lists lack its program; only the set-up counts.
         shell("--debian", *words, folder=folder)
         (packages,) = (folder / "build/venv/lib").glob("python*/site-packages")
         return {group for group, name in small.items() if (packages / name).exists()}
@@ -283,13 +283,14 @@ def test_each_command_gets_its_groups_of_python_packages(tmp_path):
     assert installed("jupyter", "lab", "--version") == {"run", "lab"}
     assert installed("ruff", "check") == {"run", "lab", "lint"}
     assert shell("--debian", "true", folder=folder).succeeded().text == ""
-    # Another list, another environment.
+    # A changed list makes a new environment.
     lists["lab"].write_text(lists["lab"].read_text() + "\n")
     assert installed("snakefmt") == {"lint"}
 
 
-# What a system starts by itself, and what runs: with the packages installed in the usual way, or
-# by our script. uptimed brings a daemon with a unit and a SysV script, logrotate a timer only.
+# Prints the services that would start by themselves and those that run, after the packages are
+# installed in the usual way or by our script. uptimed brings a daemon with a unit and a script of
+# SysV, logrotate a timer only.
 INSTALL = r"""
 cd "$1"; shift
 mount -t tmpfs tmpfs . && mkdir upper work root

@@ -64,7 +64,7 @@ def test_each_round_has_its_sitting():
         ([FIRST, SECOND | {"name": "first"}], "two sittings have the name 'first'"),
     ],
 )
-def test_a_plan_that_is_no_partition_is_refused(wrong, what):
+def test_rounds_in_two_sittings_or_in_none_are_refused(wrong, what):
     with pytest.raises(UserError) as said:
         planned(sittings=wrong)
     assert str(said.value).startswith("mine.toml: ") and what in str(said.value)
@@ -122,8 +122,8 @@ def test_a_dataset_is_complete_once_all_its_sittings_are_in(begun):
     assert [one.attempt for one in sittings.attempts("mine", root)] == [1, 2, 1]
 
 
-def test_after_the_hours_of_the_stop_rule_what_there_is_is_complete(begun):
-    """Hours of refused sittings were measured too."""
+def test_after_the_hours_of_the_stop_rule_a_dataset_is_complete(begun):
+    """The hours of refused sittings count."""
     root = begun(MEASURED, replace(MEASURED, attempt=2, hours=2.4, refused="stolen"))
     assert sittings.lacking("mine", root) == ["first", "second"]
     begun(replace(MEASURED, attempt=3, hours=0.1))
@@ -131,7 +131,7 @@ def test_after_the_hours_of_the_stop_rule_what_there_is_is_complete(begun):
 
 
 @pytest.mark.parametrize("decide", [claims.ledger, findings.evaluate])
-def test_nothing_is_decided_before(monkeypatch, decide):
+def test_claims_and_findings_wait_for_all_sittings(monkeypatch, decide):
     monkeypatch.setattr(sittings, "lacking", lambda dataset: ["second", "third"])
     with pytest.raises(UserError, match="it lacks 2 sittings: second, third"):
         decide("reference")
@@ -179,7 +179,7 @@ def tables_of(
     ("planted", "said"),
     [
         (tables_of([20, 20, 21, 20, 19, 20]), ""),
-        # A slow trial among others, and what drifts within the bound.
+        # One slow trial among others, and a drift within the bound.
         (tables_of([20, 21, 40, 22, 23, 23.5]), ""),
         (tables_of([20, 20, 21, 23, 25, 25]), "reply changed by 25.0%, of 20.0% at most"),
         (tables_of([25, 25, 21, 23, 18, 18]), "reply changed by 28.0%, of 20.0% at most"),
@@ -205,7 +205,7 @@ def test_a_sitting_of_one_round_is_compared_with_those_before(now, drift):
     assert found["null_drift"] == pytest.approx(drift)
 
 
-def test_what_no_column_tells_is_no_reason():
+def test_a_number_without_a_column_is_no_reason_to_refuse():
     points = tables_of([20, 40])["points"].with_columns(server_wait_ratio=pl.lit(None, pl.Float64))
     assert refusal.numbers("backlog", points)["other_load"] is None
     store = pl.DataFrame({"server": ["null"], "messages": [1000]})
@@ -286,7 +286,7 @@ def rounds(tree: Tree) -> list[int]:
 
 
 def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
-    """No two trials cost the null server the same to the last digit: a bound of 0 refuses."""
+    """The null server's CPU time differs between any two trials: a bound of 0 always refuses."""
     plan = "config/datasets/next/tiny.toml"
     tree.write(plan, PLAN.replace("# of it", "[refuse]\nnull_drift = 0"))
     chosen = {"dataset": "next/tiny", "sitting": "first"}
@@ -309,13 +309,14 @@ def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
     assert "it lacks second" in said and "sitting=second goes on" in said
     assert kept(tree)[1:] == [("first", 2, False)] and records(tree) == 2
     assert (tree.path / NESTED / "backlog" / "raw.tar.xz").is_file()
-    assert "sitting=second" in tree.snakemake("paper", dataset="next/tiny").failed().text
-    assert "the sitting first is measured 20" in tree.snakemake(**chosen).failed().text
+    said = tree.checked(only_paper=True, dataset="next/tiny").failed().text
+    assert "sitting=second" in said
+    assert "the sitting first is measured 20" in tree.checked(**chosen).failed().text
 
-    # Where only what is committed is, the earlier rounds are not there to make tables of.
+    # A fresh clone has no raw logs of the earlier rounds, of which the tables are made.
     for folder in (tree.path / NESTED / "backlog").glob("*/"):
         shutil.rmtree(folder)
-    said = tree.snakemake(dataset="next/tiny").failed().text
+    said = tree.checked(dataset="next/tiny").failed().text
     assert "deathmatch unpack next/tiny" in said
     tree.deathmatch("unpack", "next/tiny").succeeded()
     # One kind of machine in each round: the kernel of another round may differ.
@@ -326,11 +327,11 @@ def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
     said = tree.snakemake(dataset="next/tiny").succeeded().text
     assert "it lacks nothing now" in said and "makes the paper" in said
     assert rounds(tree) == [1, 2, 3]
-    # As a run asks whose build/ has no file of it.
+    # A sitting that is kept already is not judged again, as by a run in a clone without build/.
     tree.deathmatch("sitting", "next/tiny", "second").succeeded()
     assert kept(tree)[2:] == [("second", 1, False)]
 
-    # A fault that was found since: the sitting is refused by hand, and is due again.
+    # A sitting that is refused by hand, because a fault was found later, is due again.
     tree.deathmatch("sitting", "next/tiny", "second", "--refuse", "a fault").failed()
     assert kept(tree)[3:] == [("second", 2, True)] and records(tree) == 2
     assert rounds(tree) == [1, 2]

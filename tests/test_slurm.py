@@ -23,7 +23,7 @@ needs_slurm = pytest.mark.skipif(
 
 
 def beats(said: list[str], silence_s: float, age_s: float = 0) -> tuple[str, float]:
-    """Return why and when a run that says this, each second, is taken for gone."""
+    """Return why and when a run with these heartbeats, one a second, is taken for gone."""
     now = [0.0]
     words = iter(said)
 
@@ -39,7 +39,7 @@ def beats(said: list[str], silence_s: float, age_s: float = 0) -> tuple[str, flo
 def test_a_job_ends_when_its_run_is_silent_for_long_or_another_begins():
     why, at_s = beats([f"mine {n}" for n in range(50)], silence_s=10)
     assert "silent for 10 s" in why and 59 <= at_s <= 61
-    # What cannot be read for a while is no end.
+    # A heartbeat that cannot be read for a while is no end.
     _, at_s = beats(["mine 1", *[""] * 8, "mine 2", "mine 3"], silence_s=10)
     assert 20 <= at_s <= 22
     why, at_s = beats(["mine 1", "mine 2", "other 0"], silence_s=10)
@@ -69,7 +69,7 @@ def machine(n: int = 1, **other) -> dict:
 
 
 def test_two_kinds_of_machine_are_not_mixed_in_a_round():
-    """Of one kind are also those that have not the same bytes of memory."""
+    """A small difference in memory makes no other kind."""
     one, where, here = machine(), "data/smoke/backlog/null/default/1", "this machine now"
     sittings.check_machine("smoke", [(where, one), (here, machine(memory_bytes=255_700_000_000))])
     with pytest.raises(UserError, match="two kinds of machine would be mixed: cpu") as refused:
@@ -79,12 +79,12 @@ def test_two_kinds_of_machine_are_not_mixed_in_a_round():
     assert "rm -r data/smoke/backlog/*/*/1" in said
     with pytest.raises(UserError, match="mixed: kernel"):
         sittings.check_machine("smoke", [(where, one), (here, machine(kernel="6.2"))])
-    # Another round may have another.
+    # Another round may have another machine.
     sittings.check_machine("smoke", [(where, one), (here, machine(2, cpu="B"))])
 
 
 def test_a_node_of_other_packages_builds_nothing_again(tree: Tree):
-    """Another node may run what is built."""
+    """The builds may be in use on another node."""
     tree.dataset("tiny", ["null"], [100])
     tree.deathmatch("build", "null").succeeded()
     built = tree.path / "build" / "servers" / "null"
@@ -150,7 +150,7 @@ def idle(nodes: slurm.Cluster) -> bool:
 @needs_slurm
 @pytest.mark.slurm
 def test_a_killed_controller_leaves_nothing(long, nodes, logged_in):
-    """Neither what ran nor what waited for a node."""
+    """Neither running nor waiting jobs."""
     kill(long)
     wait_for(lambda: idle(nodes), "the nodes are idle")
     assert not list(logged_in.path.glob("data/long/**/trial.json"))

@@ -1,12 +1,10 @@
-"""Snakemake: what it makes again and what not, and that killing it loses and leaves nothing."""
+"""Snakemake makes only what is due, and a killed run loses and leaves nothing."""
 
 import os
 import re
 import shutil
 import signal
-from pathlib import Path
 
-import polars as pl
 import psutil
 import pytest
 from conftest import (
@@ -29,7 +27,7 @@ POINTS = "data/tiny/backlog/points.parquet"
 
 
 def stamps(tree: Tree) -> dict[str, tuple[int, int]]:
-    """Return what tells whether a trial was measured again: its record's file and time."""
+    """Return the inode and time of each trial's record, which differ once it is measured again."""
     found = {}
     for path in sorted(tree.path.glob("data/tiny/backlog/*/*/[0-9]*/trial.json")):
         found[str(path.relative_to(tree.path))] = (path.stat().st_ino, path.stat().st_mtime_ns)
@@ -69,7 +67,7 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
     finished = stamps(tree)
     wait_for(lambda: ended(below), f"all of {names} ended")
     wait_for(lambda: not spaces & network_namespaces(), "its network namespaces are gone")
-    # It was ended: a trial that goes on leaves its record.
+    # The second trial was ended: one that goes on would leave a record.
     assert stamps(tree) == finished
     noted = {
         "finished": finished, "holders": lock_holders(), "same machine": traces() == machine,
@@ -79,8 +77,8 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
     return tree, noted
 
 
-def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
-    """That its processes and namespaces went is checked as it was killed."""
+def test_a_run_resumes_where_a_killed_one_ended(killed_and_resumed):
+    """The fixture checks that the processes and namespaces of the killed run ended."""
     tree, noted = killed_and_resumed
     assert noted["holders"] == 0 and noted["same machine"]
     noted["again"].succeeded()
@@ -94,11 +92,11 @@ def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
     assert re.search(r"step \d+ of \d+\] tidy backlog", noted["again"].text)
     ending = noted["again"].text.splitlines()[-3:]
     assert [line.split(":")[0] for line in ending] == ["report", "failed", "next"]
-    # On a busy machine client, testbed or other work may be the limit at each of the three points.
+    # On a busy machine, client, testbed or other work may limit each of the three points.
     assert re.search(r"nothing; 3 of 3 trials measured|(client-|own |other work).* of 3", ending[1])
     logs = sorted(tree.path.glob("build/logs/trial/tiny/backlog/null/*/*.log"))
     assert [log.stem for log in logs] == ["1", "2", "3"]
-    # The scheduler looks for jobs when one has ended, not each second, which takes CPU from trials.
+    # A scheduler that looks for jobs each second would take CPU time from trials.
     assert 1 <= noted["again"].text.count("Ready jobs:") <= 5
 
 
@@ -116,19 +114,13 @@ def test_touched_files_and_a_deleted_build_folder_measure_nothing_again(killed_a
     assert stamps(tree) == before
 
 
-@pytest.mark.parametrize(
-    ("names", "rules"),
-    [
-        (["load/httperf.py"], {"tidy", "notebook"}),
-        # A chart of another notebook, and code that makes no table.
-        (["paper/charts/c10k.py", "builds/copy.py", "hosts/audit.py", "run/study.py"], set()),
-    ],
-)
-def test_a_changed_module_makes_again_what_uses_it(killed_and_resumed, names, rules):
+def test_a_changed_module_makes_again_what_uses_it(killed_and_resumed):
+    """Tables and notebooks that use it, and no trial or build, whatever else has changed."""
     tree, _ = killed_and_resumed
     notebook = "paper/tiny/notebooks/01-backlog.ipynb"
-    # When it is made decides, not what it holds.
+    # Snakemake compares its date, not its content.
     tree.write(notebook, "")
+    names = ("load/httperf.py", "paper/charts/c10k.py", "builds/copy.py", "run/study.py")
     files = [tree.path / "deathmatch" / name for name in names]
     before = [(file, file.stat(), file.read_text()) for file in files]
     for file, _, text in before:
@@ -137,41 +129,32 @@ def test_a_changed_module_makes_again_what_uses_it(killed_and_resumed, names, ru
     for file, stat, text in before:
         file.write_text(text)
         os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert set(planned) - {"total"} == rules
+    assert set(planned) - {"total"} == {"tidy", "notebook"}
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "trials"),
-    [
-        ("config/datasets/tiny.toml", "trials = 3", "trials = 5", 2),
-        ("servers/null/null.c", "#define _GNU_SOURCE", "/* */\n#define _GNU_SOURCE", 3),
-    ],
-)
-def test_what_decides_a_measurement_makes_it_again(killed_and_resumed, name, old, new, trials):
+def test_changed_sources_and_added_rounds_make_trials_due(killed_and_resumed):
+    """The three trials of other sources, and two of added rounds."""
     tree, _ = killed_and_resumed
-    whole = (tree.path / name).read_text()
-    tree.replace(name, old, new)
+    changes = [
+        ("config/datasets/tiny.toml", "trials = 3", "trials = 5"),
+        ("servers/null/null.c", "#define _GNU_SOURCE", "/* */\n#define _GNU_SOURCE"),
+    ]
+    before = {name: (tree.path / name).read_text() for name, *_ in changes}
+    for change in changes:
+        tree.replace(*change)
     text = dry_run(tree)
-    tree.write(name, whole)
-    assert jobs(text).get("trial", 0) == trials
-    done, planned = map(int, re.search(r"servers?: (\d+) of (\d+) trials", text).groups())
-    assert planned - done == trials
-
-
-def test_a_trial_no_longer_in_the_dataset_is_in_no_table(killed_and_resumed):
-    tree, _ = killed_and_resumed
-    whole = (tree.path / "config/datasets/tiny.toml").read_text()
-    tree.replace("config/datasets/tiny.toml", "trials = 3", "trials = 2")
-    trials = "data/tiny/backlog/trials.parquet"
-    try:
-        tree.snakemake(trials, dataset="tiny").succeeded()
-        assert len(pl.read_parquet(tree.path / trials)) == 2
-    finally:
-        tree.write("config/datasets/tiny.toml", whole)
+    for name, whole in before.items():
+        tree.write(name, whole)
+    assert jobs(text)["trial"] == 5
+    # The matrix and the time left.
+    variant = r"^backlog null backlog=128,schedulers=one,somaxconn=4096: 0 of 5 trials$"
+    assert re.search(variant, text, re.MULTILINE), text
+    left = r"^dataset tiny, 1 server: 0 of 5 trials, about .+ left$"
+    assert re.search(left, text, re.MULTILINE), text
 
 
 def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
-    """No line of the scheduler's; a failed job with all that its command wrote, and its log."""
+    """No output of the scheduler; the output and the log of a failed job."""
     tree.server("refuses", "ok", build="exit 3")
     tree.dataset("tiny", ["null", "refuses"], [100])
     tree.replace(
@@ -188,15 +171,15 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
     log = "build/logs/tidy/tiny/backlog.log"
     assert "rule tidy failed: data/tiny/backlog/trials.parquet" in text and f"log: {log}" in text
     assert "has no attribute 'no'" in (tree.path / log).read_text()
-    # Why a server failed is told although the run did not come to its end.
+    # The reason of a server's failure is reported although the run did not finish.
     assert "servers/refuses: not built, in 1 trial:\n" in text
     paper, failed, todo = text.splitlines()[-3:]
     assert paper.startswith("report: none yet") and f"tidy backlog, its log {log}" in failed
     assert todo.startswith("next:   fix what the log says")
 
 
-def test_a_trial_that_is_gone_is_due_whoever_asks_for_its_table(killed_and_resumed):
-    """Measured again for the table; the paper alone is made without it."""
+def test_a_trial_that_is_gone_is_due_for_its_table(killed_and_resumed):
+    """The table needs it measured again; the paper is made without it."""
     tree, _ = killed_and_resumed
     folder = next(iter(stamps(tree)))
     shutil.rmtree((tree.path / folder).parent)
@@ -206,21 +189,8 @@ def test_a_trial_that_is_gone_is_due_whoever_asks_for_its_table(killed_and_resum
     assert planned["write_report"] == 1 and "trial" not in planned
 
 
-def test_a_trial_measured_by_hand_is_due_once_its_server_changes(tree: Tree):
-    """Snakemake, which did not make it, does not know of what it was made."""
-    tree.server("mine", "ok")
-    tree.dataset("tiny", ["mine"], [100])
-    path = tree.trials("tiny")["mine", 1].relative_to(tree.path)
-    tree.deathmatch("trial", path).succeeded()
-    assert "trial" not in to_do(tree)
-    assert (tree.path / "data/tiny/.gitignore").read_text() == "*\n"
-    source = tree.path / "servers/mine/broken.py"
-    source.write_text(source.read_text() + "\n# Changed.\n")
-    assert to_do(tree)["trial"] == 1
-
-
 def test_a_checkout_that_cannot_be_written_to(tree: Tree):
-    """No traceback, but what to do, whatever is run."""
+    """Each command prints a remedy and no traceback."""
     script = 'mount --bind . . && cd "$PWD" && mount -o remount,ro,bind . && exec "$@"'
     enter = [*tree.enter, "unshare", "--mount", "--map-root-user", "sh", "-ec", script, "sh"]
     closed = Tree(tree.path, enter)
@@ -239,7 +209,6 @@ def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_hol
     wait_for(lambda: descendant(process.pid, "httperf"), "a trial offers load", process)
     below = descendants(process.pid)
     said = tree.snakemake(POINTS, dataset="tiny").failed().text
-    # The interpreter's own start may stand before it.
     pid = (tree.path / ".snakemake/deathmatch.pid").read_text().strip()
     assert f"another run of snakemake, pid {pid}, is going on in this checkout" in said
     assert pid.split(" on ")[0] in {str(one.pid) for one in [psutil.Process(process.pid), *below]}
@@ -262,31 +231,22 @@ def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     assert "measured before; only the report on part of the study is made" in text
     planned = jobs(text)
     assert planned["write_report"] == 1 and not {"trial", "tidy", "build"} & set(planned)
-    # Without what it names, its paper would be another one.
+    # The dataset that it names is missing: its paper would differ.
     file = tree.path / "config/datasets/kept.toml"
     alone = file.read_text()
     file.write_text(alone.replace("seed = 1\n", 'seed = 1\ndecided_by = ["queueing"]\n'))
-    said = tree.snakemake("paper", "-n", dataset="kept").failed().text
+    said = tree.checked(only_paper=True, dataset="kept").failed().text
     assert "data/queueing is missing, and the paper would be another one without it" in said
     assert "config/datasets/kept.toml, key decided_by: " in said
     assert "git checkout -- data/queueing" in said
     file.write_text(alone)
-    # `snakemake paper` is of the committed dataset once there is one, and measures nothing.
+    # `snakemake paper` makes the paper of the committed dataset if there is one.
     kept = tree.write("config/datasets/reference.toml", alone).parent / "kept.toml"
     kept.unlink()
     tree.write("data/reference/backlog/points.parquet", "")
     said = tree.run("snakemake", "paper", "-n").failed().text
     assert "data/reference: it lacks 4 of the tables that its paper needs, such as data/" in said
-    said = tree.snakemake("paper", dataset="smoke").failed().text
+    said = tree.checked(only_paper=True, dataset="smoke").failed().text
     assert re.search(r"data/smoke: none of its \d+ trials is measured", said)
     assert "./shell snakemake --config dataset=smoke\n" in said
     assert not (tree.path / "data/smoke").exists()
-
-
-def test_a_dry_run_lists_the_matrix_and_says_how_much_there_is(shared_tree: Tree):
-    done = shared_tree.snakemake("-n", dataset="smoke", servers="null").succeeded()
-    variant = r"^backlog null backlog=128,schedulers=one,somaxconn=4096: 0 of 1 trials$"
-    assert re.search(variant, done.text, re.MULTILINE), done.text
-    assert re.search(r"^dataset smoke, 1 server: 0 of \d+ trials, about \d+ min left$", done.text,
-                     re.MULTILINE)  # fmt: skip
-    assert not Path(shared_tree.path, "data/smoke").exists()

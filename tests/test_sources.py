@@ -1,26 +1,41 @@
-"""What a server is made of, which decides what of it is measured again: which files, and how."""
+"""The files that make up a server: its trials are due again once they change."""
 
 import io
 import subprocess
 import tarfile
+from collections.abc import Callable, Iterator
+from subprocess import PIPE
 
-from conftest import Tree
+import pytest
+from conftest import Tree, first_line
 
 from deathmatch.builds import copy
 
-# Prints the fingerprint and the sources of a server.
-SCRIPT = (
-    "import sys\nfrom deathmatch.plan import files, server\none = files.server(sys.argv[1])\n"
-    "print(server.fingerprint(one), *server.source_files(one))"
-)
+# For each server's name that it reads it prints the fingerprint and the sources, as they are now.
+SCRIPT = """import sys
+from deathmatch.plan import files, paths, server
+for name in sys.stdin:
+    paths.ignored.cache_clear()
+    server.fingerprint.cache_clear()
+    one = files.server(name.strip())
+    print(server.fingerprint(one), *server.source_files(one), flush=True)"""
 
 
-def sources(tree: Tree, server: str = "one") -> tuple[str, list[str]]:
-    fingerprint, *names = tree.run("python", "-c", SCRIPT, server).succeeded().text.split()
-    return fingerprint, [name.removeprefix("servers/one/") for name in names]
+@pytest.fixture
+def sources(tree) -> Iterator[Callable[..., tuple[str, list[str]]]]:
+    """A function that returns the fingerprint and the sources of a server of `tree`."""
+    words = tree.command("python", "-c", SCRIPT)
+    with subprocess.Popen(words, cwd=tree.path, stdin=PIPE, stdout=PIPE, text=True) as process:
+
+        def now(server: str = "one") -> tuple[str, list[str]]:
+            print(server, file=process.stdin, flush=True)
+            fingerprint, *names = first_line(process).split()
+            return fingerprint, [name.removeprefix("servers/one/") for name in names]
+
+        yield now
 
 
-def test_what_is_part_of_a_server(tree: Tree, tmp_path):
+def test_the_files_of_a_server(tree: Tree, sources, tmp_path):
     """Its files, their names and execute bits, code behind links, and sources elsewhere."""
     tree.server("one", "ok", sources=["lib"])
     tree.write("lib/code.py", "1")
@@ -30,7 +45,7 @@ def test_what_is_part_of_a_server(tree: Tree, tmp_path):
     linked.write_text("1")
     # A circle ends.
     (linked.parent / "again").symlink_to(linked.parent)
-    before, names = sources(tree)
+    before, names = sources()
     assert names == ["lib/code.py", "broken.py", "linked/code.py", "server.toml"]
     file, seen = tree.path / "servers/one/broken.py", [before]
     for change in (
@@ -40,7 +55,7 @@ def test_what_is_part_of_a_server(tree: Tree, tmp_path):
         lambda: file.rename(file.with_name("other.py")),
     ):
         change()
-        seen.append(sources(tree)[0])
+        seen.append(sources()[0])
     assert len(set(seen)) == 5
 
 
@@ -52,37 +67,37 @@ def test_another_machine_gets_the_code_behind_a_link(tmp_path, monkeypatch):
         assert packed.getmember("linked.py").isfile()
 
 
-def test_what_programs_leave_is_no_part_of_it_nor_what_git_ignores(tree: Tree):
+def test_left_and_ignored_files_are_no_part_of_a_server(tree: Tree, sources):
     tree.server("one", "ok")
-    before = sources(tree)
+    before = sources()
     litter = [".broken.py.swp", "broken.py~", ".DS_Store", ".git/HEAD", "__pycache__/broken.pyc",
               ".mypy_cache/x", ".#broken.py", "#broken.py#"]  # fmt: skip
     for name in litter:
         tree.write(f"servers/one/{name}", "left")
-    assert sources(tree) == before
+    assert sources() == before
     tree.write("servers/one/seen.log", "left")
-    assert "seen.log" in sources(tree)[1]
+    assert "seen.log" in sources()[1]
     git = ["git", "-C", tree.path]
     subprocess.run([*git, "init", "--quiet"], check=True)
     tree.write(".gitignore", "*.log\n")
-    assert sources(tree) == before
-    # A whole server that its owner keeps out of git has all its files.
+    assert sources() == before
+    # A server that is ignored as a whole has all its files.
     tree.write(".git/info/exclude", "/servers/one/\n")
-    assert "seen.log" in sources(tree)[1]
+    assert "seen.log" in sources()[1]
 
 
-def test_a_release_is_made_of_its_systems_files_but_those_that_it_has_itself(tree: Tree):
+def test_a_release_has_the_files_of_its_system(tree: Tree, sources):
     tree.server("one", "ok")
     tree.write("servers/one/requirements.txt", "of the system")
     tree.write("servers/releases/later/requirements.txt", "of the release")
     tree.write("servers/releases/later/server.toml", 'extends = "one"\ntitle = "later"\n')
-    before, names = sources(tree, "later")
+    before, names = sources("later")
     own = [f"servers/releases/later/{name}" for name in ("requirements.txt", "server.toml")]
     assert names == ["broken.py", "server.toml", *own]
     tree.write("servers/one/requirements.txt", "of another release of the system")
-    assert sources(tree, "later") == (before, names)
+    assert sources("later") == (before, names)
     tree.write("servers/one/broken.py", "print()")
-    assert sources(tree, "later")[0] != before
+    assert sources("later")[0] != before
 
 
 def test_the_file_that_makes_a_trial_due_is_named(tree: Tree):
@@ -99,4 +114,7 @@ def test_the_file_that_makes_a_trial_due_is_named(tree: Tree):
     told = "servers/one/own.log is new"
     assert f"while it was measured, {told}, so that the next run measures it again" in said
     said = tree.snakemake("-n", dataset="tiny").succeeded().text
-    assert f"one: {told}; its trials are due" in said
+    assert f"one: {told}; its trials are due" in said and "0 of 1 trials" in said
+    (tree.path / "servers/one/own.log").unlink()
+    assert "1 of 1 trials" in tree.checked(dataset="tiny").succeeded().text
+    assert (tree.path / "data/tiny/.gitignore").read_text() == "*\n"

@@ -129,7 +129,7 @@ def test_a_death_in_the_middle(machines: Lab, death):
 
 
 @pytest.mark.ssh
-def test_a_full_disk_of_a_client_is_told_and_resumed(first: Lab):
+def test_after_a_full_disk_of_a_client_the_trial_is_resumed(first: Lab):
     first.fill("client2", True)
     done = first.trial(TRIAL.format("small")).failed()
     assert "No space left on device" in done.text and "Traceback" not in done.text
@@ -140,8 +140,7 @@ def test_a_full_disk_of_a_client_is_told_and_resumed(first: Lab):
 @pytest.mark.ssh
 def test_an_address_that_a_host_lacks(first: Lab):
     first.tree.write(
-        "config/testbeds/moved.toml",
-        'extends = "lab"\n[server]\naddress = "10.78.0.99/24"\n',
+        "config/testbeds/moved.toml", 'extends = "lab"\n[server]\naddress = "10.78.0.99/24"\n'
     )
     done = first.tree.deathmatch("audit", "moved").failed()
     assert (

@@ -52,7 +52,7 @@ def test_ratio_is_paired_by_block():
         ratio(pl.concat([blocks([1], [2])] * 2))
 
 
-def test_steps_are_paired_and_want_one_row_a_trial():
+def test_steps_are_paired_and_need_one_row_a_trial():
     """Trials that differ by a factor of ten among them still rise by the same, and it bends."""
     frame = pl.DataFrame({
         "idle": [0, 0, 9, 9, 19, 19], "n": [1, 2, 2, 1, 1, 2],
@@ -78,7 +78,7 @@ def test_quantiles_that_too_few_samples_carry_are_null():
     full = pl.DataFrame(rows, schema=kinds, orient="row")
     wanted = {"p50_us": 0.5, "p99_us": 0.99}
     found = stats.quantiles(full, ["label"], wanted)
-    # Of a hundred, no 99th percentile can be told.
+    # A hundred samples have no 99th percentile.
     assert found.rows() == [("a", 10, 500), ("b", 7, None)]
     lost = stats.quantiles(full, ["label"], wanted, {("a",): 10_000, ("b",): 100})
     assert lost.rows() == [("a", None, None), ("b", 7, None)]

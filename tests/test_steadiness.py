@@ -1,4 +1,4 @@
-"""Plateaus, drifts and steps, planted with a fixed seed: what is told of each."""
+"""Verdicts on plateaus, drifts and steps that are planted with a fixed seed."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ RUNS = 100
 
 
 def noise(rng: np.random.Generator, count: int, likeness: float) -> np.ndarray:
-    """Return numbers about 0 with variance 1; each has so much of the one before it."""
+    """Return an autoregressive series of variance 1; `likeness` is its autocorrelation at lag 1."""
     drawn = rng.standard_normal(count)
     for place in range(1, count):
         drawn[place] *= np.sqrt(1 - likeness**2)
@@ -34,7 +34,7 @@ def test_a_plateau_is_recovered(count, likeness):
     assert alarms <= (0.05 if likeness == 0 else 0.08)
 
 
-def test_a_drift_and_a_staircase_are_told():
+def test_a_drift_and_a_staircase_are_detected():
     count = 13
     drift = np.linspace(4000, 6000, count)
     stairs = np.where(np.arange(count) < count // 2, 4000.0, 6000.0)
@@ -51,7 +51,7 @@ def test_a_change_too_small_to_matter_is_a_plateau():
     assert word == steadiness.DRIFTING and change == pytest.approx(-1000 / 4500)
 
 
-def test_a_short_or_broken_series_is_not_told():
+def test_a_short_or_broken_series_has_no_verdict():
     few = [5.0] * (steadiness.FEWEST - 1)
     assert steadiness.steadiness_of(few) == (None, None)
     assert steadiness.steadiness_of([*few, None]) == (None, None)

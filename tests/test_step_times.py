@@ -6,7 +6,7 @@ from deathmatch.measure.context import StepTimes
 
 
 def times_at(*microseconds: int) -> StepTimes:
-    """Return a stopwatch whose clock shows these times, one after the other."""
+    """Return a stopwatch with a clock that returns these times in turn."""
     clock = iter(microseconds)
     return StepTimes(lambda: next(clock) * 1000)
 

@@ -1,4 +1,4 @@
-"""The strict check rejects each corruption in PLANTED, and sound trials not at all.
+"""The strict check rejects each corruption in PLANTED, and no sound trial.
 
 Given up, because no table, figure or sentence reads what they change: a log of no point; a rate cut
 short (`began_us`); another rate, a flag, or messages of another size in the line in which a report
@@ -26,7 +26,7 @@ from deathmatch.hosts import network_settings
 from deathmatch.plan import files
 
 HTTP = "static/nginx/configuration=tuned,backlog=1024,schedulers=one,readiness=epoll"
-# One trial of each is enough of what is large; a label can only be swapped between two variants.
+# Large experiments have one variant; swapping labels needs two.
 TAKEN = {
     "static": r"null/.*",
     "readiness": r"c-readiness/readiness=(epoll|poll),idle_connections=500,.*",
@@ -140,8 +140,8 @@ RAW, TABLES = True, False
 STATIC, READINESS, OVERHEAD, C10K = TAKEN
 REPORT = "httperf-1000.txt"
 
-# By sample, whether the tables are made again after it, and what is planted together: what it is,
-# and the checks that must see it. No other must, and each is seen for one reason alone.
+# Each row: the sample, whether the tables are made again, and corruptions planted together, each
+# with the checks that must find it. No other check may find one.
 PLANTED: list[tuple[str, bool, list[tuple[str, Callable[[Sample], object], set[str]]]]] = [
     (STATIC, RAW, [
         ("a record of another number", lambda s: s.record(lambda r: r.update(n=7)), {"DM-PLACE"}),
@@ -153,7 +153,7 @@ PLANTED: list[tuple[str, bool, list[tuple[str, Callable[[Sample], object], set[s
         ("a trial of another toolchain",
          lambda s: s.record(lambda r: r["tools"]["server"].update(cc="gcc-4.4 4.4.5")),
          {"DM-TOOLS"}),
-        ("changes beside the commit",
+        ("uncommitted changes",
          lambda s: s.record(lambda r: r["machine"].update(commit="4d4e3c11478e-dirty")),
          {"DM-COMMIT"}),
         ("another version of the server",
@@ -286,7 +286,7 @@ def test_planted_corruptions_are_rejected(samples, tmp_path, experiment, again, 
 
 
 def test_each_check_rejects_a_corruption():
-    """But for DM-LAW and DM-WRONG, which warn, and four that have tests of their own."""
+    """Except DM-LAW and DM-WRONG, which warn, and four that have tests of their own."""
     folder = ROOT / "deathmatch" / "data" / "strict"
     source = "".join(file.read_text() for file in folder.glob("*.py"))
     named = set(re.findall('"(DM-[A-Z-]+)"', source))
@@ -322,7 +322,7 @@ def test_wrong_answers_alone_are_failures(outcome, wrong_answers, accused):
 
 
 def test_tables_without_raw_logs_could_not_be_checked(samples, tmp_path):
-    """That is another status than a rejection."""
+    """Their status is not that of a rejection."""
     sample = samples["overhead"].copy(tmp_path / MINIATURE.name)
     for folder in {file.parents[2] for file in sample.files}:
         shutil.rmtree(folder)
@@ -332,7 +332,7 @@ def test_tables_without_raw_logs_could_not_be_checked(samples, tmp_path):
     assert "no table could be made again" in found.text()
 
 
-def test_a_waiver_is_told_with_its_reason(samples, tmp_path):
+def test_a_waiver_is_reported_with_its_reason(samples, tmp_path):
     sample = samples["overhead"].copy(tmp_path / MINIATURE.name)
     sample.record(lambda r: r["machine"].update(commit="4d4e3c11478e-dirty"))
     sample.tidy()

@@ -1,4 +1,4 @@
-"""What every file of the project must keep to."""
+"""Rules that every file of the project must keep."""
 
 import functools
 import re
@@ -17,7 +17,7 @@ PYTHON = [path for path in FILES if path.suffix == ".py"]
 
 @functools.cache
 def text_of(path: Path) -> str:
-    """Return a file's text: nothing of one that is not text."""
+    """Return a file's text; "" of a binary file."""
     read = (ROOT / path).read_bytes()
     return "" if b"\0" in read else read.decode(errors="replace")
 
@@ -31,7 +31,7 @@ def text_of(path: Path) -> str:
     ],
     ids=" ".join,
 )
-def test_linter_is_content(words):
+def test_linter_passes(words):
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -81,12 +81,11 @@ def test_lock_files_carry_hashes_and_no_address():
         assert pinned == len(blocks) and all("--hash=sha256:" in block for block in blocks), path
 
 
-def test_no_comment_is_put_off():
+def test_no_comment_postpones_work():
     assert lines_with(r"\b(TOD[O]|FIXM[E]|XX[X])\b") == []
 
 
-def test_every_public_function_says_what_it_returns():
-    """Every public function and class of the package has a docstring."""
+def test_every_public_function_has_a_docstring():
     words = ["ruff", "check", "--select", "D100,D101,D102,D103,D419", "--isolated", "deathmatch"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
@@ -104,7 +103,7 @@ def test_scripts_can_be_run_and_are_sound():
 
 def test_no_group_by_leaves_the_order_of_its_rows_to_chance():
     """A chart's bytes follow the order of its rows, and polars' own differs from run to run."""
-    # Sorted on all that they group by.
+    # These sort by all columns by which they group.
     spared = r"deathmatch/(load/wsload(_records)?|analysis/stats)\.py"
     inside = r"[^()]|\((?:[^()]|\([^()]*\))*\)"
     found = []

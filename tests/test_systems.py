@@ -1,4 +1,4 @@
-"""What is said of each system: its version, and whether its answers were right."""
+"""The version of each system, and whether its answers were right."""
 
 import polars as pl
 

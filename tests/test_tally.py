@@ -1,4 +1,4 @@
-"""How old what a verdict stands on is, and how verdicts are counted."""
+"""The age of the releases behind a verdict, and counts of verdicts."""
 
 from dataclasses import replace
 
@@ -100,7 +100,7 @@ def test_opposing_claims_count_once_and_the_decided_one_counts():
         (["not replicated", "inconclusive"], "does not hold"),
     ],
 )
-def test_a_post_holds_by_its_results_that_survive_the_correction(verdicts, word):
+def test_the_verdict_of_a_post_counts_results_that_survive_the_correction(verdicts, word):
     kept = Verdict(judging.REPLICATED, fragile="fragile (Holm)")
     made = [
         replace(

@@ -15,7 +15,7 @@ from deathmatch.plan.paths import ROOT
 
 BUSY = "import time\nwhile time.process_time() < 0.1: pass"
 SIDE = files.testbed("netns").server
-# So little that a machine on which forty others work would give it more.
+# Less than its share on a machine with forty other busy processes.
 SHARE = SIDE.model_copy(update={"cpu_share": 0.05, "cpu_period_us": 100_000})
 
 V1 = "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n"
@@ -88,7 +88,7 @@ def test_children_are_throttled_too_and_the_pid_is_the_servers(here, group):
     here.kill([process.pid, int(child)], HUNG_S)
 
 
-def test_what_a_killed_trial_left_is_removed(here, group):
+def test_the_group_of_a_killed_trial_is_removed(here, group):
     left = group.group.folder.with_name("deathmatch-left")
     left.mkdir()
     hours_ago = time.time() - 7200
@@ -98,7 +98,7 @@ def test_what_a_killed_trial_left_is_removed(here, group):
 
 
 def test_without_permission_it_says_so(tmp_path):
-    """Root sees no controller once none is mounted; who is not root may not make a group."""
+    """Root finds no mounted controller; another user may not make a group."""
     script = (
         "from deathmatch import errors\n"
         f"{OPEN}"
@@ -146,7 +146,7 @@ NETEM = ["add", "dev", "lo", "root", "netem", "delay", "1ms"]
 
 
 def test_jitter_is_in_force(netem, tmp_path):
-    """In a network of the tests' own: what the record says is what the kernel has."""
+    """In the tests' own network, the kernel has the recorded jitter."""
     script = (
         f"{OPEN}"
         "side = files.testbed('netns').server.model_copy(update={'jitter': 'delay 1ms'})\n"

@@ -4,7 +4,6 @@
 """
 
 import datetime
-import json
 import shutil
 from pathlib import Path
 
@@ -131,7 +130,7 @@ def test_tables_are_written_whole_and_read_back(frames, tmp_path, monkeypatch):
     assert {path.name for path in folder.iterdir()} == {f"{table}.parquet" for table in TABLES}
     monkeypatch.setattr(table_files, "ROOT", tmp_path)
     for table, frame in frames.items():
-        # What no trial has recorded is not in the file.
+        # Columns that no trial has recorded are not in the file.
         kept = pl.read_parquet(folder / f"{table}.parquet")
         assert kept.equals(frame.drop(tables.SELDOM, strict=False))
         assert tables.read("mine", "backlog", table).equals(frame)
@@ -159,18 +158,6 @@ def test_cut_and_missing_logs_are_rows_without_numbers(copied):
     # Its histogram's last bin would be cut too.
     assert {row["offered_rate_rps"] for row in made["times"]} == {500} and made["samples"] == []
     pl.DataFrame(made["points"], schema=tables.columns("backlog", "points"), orient="row")
-
-
-def test_server_that_was_not_built_is_a_row_of_trials(copied):
-    trial = json.loads((copied / "trial.json").read_text())
-    for key in ("machine", "cpus", "sysctl", "stops", "wall_us", "offering_us"):
-        trial.pop(key)
-    trial |= {"outcome": "not built", "reason": "cc: no such file", "version": None, "points": []}
-    (copied / "trial.json").write_text(json.dumps(trial))
-    made = tidy.tidy(copied / "trial.json")
-    frame = pl.DataFrame(made["trials"], schema=tables.columns("backlog", "trials"), orient="row")
-    tables.check(frame, "backlog", "trials", "here")
-    assert frame["reason"].to_list() == ["cc: no such file"] and made["points"] == []
 
 
 def samples_of(opens: list[int], every_s: float) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Servers that fail in every way: each failure is a recorded result, and no other trial is lost."""
+"""Servers that fail in every way: each failure is recorded as a result, and no trial is lost."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 from conftest import AS_ROOT, Done, Tree, copy_tree
 from servers.broken import FLOOD_BYTES
 
-from deathmatch.data import tidy
+from deathmatch import errors
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
 from deathmatch.quantities.quantity import WRONG, only_good
@@ -20,7 +20,7 @@ from deathmatch.run import failures, run_trial
 RATES = [100, 800, 110]
 MODES = ["departs", "exits", "taken", "crashes", "dies", "hangs", "leaves", "turns", "grows",
          "fragile", "forks", "spreads", "tunes"]  # fmt: skip
-# Of memory, for a server and what it starts.
+# The memory that a server and its children may use together.
 LIMIT_BYTES = 400_000_000
 
 
@@ -28,8 +28,8 @@ LIMIT_BYTES = 400_000_000
 def measured(tmp_path_factory, network) -> tuple[Tree, Done, dict]:
     """One dataset of all the broken servers, and the null server, measured by Snakemake.
 
-    The tree, what Snakemake said, and the folders of the trials. An earlier run was killed and left
-    half of the null server's trial.
+    Returns the tree, what Snakemake printed, and the folders of the trials. Half of a trial of the
+    null server is there before, as a killed run leaves it.
     """
     tree = Tree(copy_tree(tmp_path_factory.mktemp("broken") / "tree"), network)
     for mode in MODES:
@@ -39,10 +39,11 @@ def measured(tmp_path_factory, network) -> tuple[Tree, Done, dict]:
     with (tree.path / "servers/departs/server.toml").open("a") as file:
         file.write('[deviations]\n"HTTP/1.0" = "It says goodbye."\n')
     tree.server("unbuilt", "ok", build="echo what went wrong; exit 3")
-    # An unanswered connection must not be waited for long.
+    # The servers that hang, answer wrongly or ignore SIGTERM must not be waited for long.
     tree.replace("experiments/backlog.toml", "timeout_s = 5", "timeout_s = 1")
-    # Nor one that answers wrongly, for a right answer.
+    tree.replace("deathmatch/measure/steps.py", "DRAIN_S = 3", "DRAIN_S = 1")
     tree.replace("deathmatch/measure/steps.py", "HANG_S = 5", "HANG_S = 1")
+    tree.replace("deathmatch/measure/server_process.py", "STOP_TIMEOUT_S = 5", "STOP_TIMEOUT_S = 2")
     tree.dataset("broken", ["null", "unbuilt", *MODES], RATES)
     tree.replace(
         "config/datasets/broken.toml",
@@ -60,7 +61,7 @@ def record(measured: tuple[Tree, Done, dict], server: str) -> dict:
 
 
 def assert_whole(folder: Path) -> None:
-    """Fail if the record of a good server's trial lacks anything of its testbed or its end."""
+    """Check the testbed and the end in the record of a good server's trial."""
     found = json.loads((folder / "trial.json").read_text())
     assert (found["outcome"], found["reason"]) == ("measured", "")
     assert found["stops"] == [{"on_sigterm": True, "killed": [], "left": []}]
@@ -79,18 +80,20 @@ def assert_whole(folder: Path) -> None:
             assert found["sysctl"][side][key].split() in (str(value).split(), [])
 
 
-def test_a_server_that_works_is_measured_beside_them(measured):
+def test_a_server_that_works_is_measured_among_them(measured):
     assert_whole(measured[2]["null"])
     found = record(measured, "null")
+    assert found["memory"]["limit_bytes"] == pytest.approx(LIMIT_BYTES, rel=0.01)
+    assert found["memory"]["breaches"] == 0 < record(measured, "grows")["memory"]["breaches"]
     assert [point["server_state"] for point in found["points"]] == ["ran"] * 3
     assert [point["fresh_start"] for point in found["points"]] == [True, False, False]
     assert [point["offered_rate_rps"] for point in found["points"]] == RATES
-    # What a killed run left aside is neither read nor kept.
+    # The files of a killed run are neither read nor kept.
     assert [path.name for path in measured[2]["null"].parent.iterdir()] == ["1"]
     assert not (measured[2]["null"] / "rubbish").exists()
 
 
-def test_a_known_deviation_is_measured_and_told(measured):
+def test_a_known_deviation_is_measured_and_reported(measured):
     found = record(measured, "departs")
     assert (found["outcome"], found["reason"]) == ("measured", "HTTP/1.0: It says goodbye.")
     failed = [check for check in found["conformance"] if not check["ok"]]
@@ -103,7 +106,7 @@ def test_a_known_deviation_is_measured_and_told(measured):
     [
         ("unbuilt", "not built", ["what went wrong"]),
         ("exits", "did not start", ["ended before it listened (exit status 1)", "no such luck"]),
-        # Whether or not the other answers well, the server's own end is told.
+        # The server's own end is the reason, even if what holds its port answers well.
         ("taken", "did not start", ["(exit status 1)", "Address already in use"]),
         ("crashes", "answers wrongly", ["it ended (exit status 1)\n", "that was no request"]),
         ("fragile", "did not start", ["before it was checked, after empty connections"]),
@@ -125,7 +128,7 @@ def test_server_that_could_not_be_measured(measured, server, outcome, reason):
     assert found["points"] == []
 
 
-def test_each_trial_says_how_it_ended(measured):
+def test_each_trial_reports_how_it_ended(measured):
     tree, done, folders = measured
     for server, end in [
         ("exits", "did not start: ended before it listened (exit status 1); see {}/server.log"),
@@ -135,7 +138,7 @@ def test_each_trial_says_how_it_ended(measured):
         log = tree.path / "build" / "logs" / "trial" / path.relative_to("data")
         assert f"[trial] {end.format(path)}\n" in log.with_name(f"{log.name}.log").read_text()
         assert failures.measured(record(measured, server)) == ("measured" in end)
-    # The run's own line says enough of it.
+    # The line that the run prints is enough for a trial that succeeded.
     assert " backlog null " in done.text
     assert f"{folders['null'].relative_to(tree.path)}/trial.json" not in done.text
 
@@ -149,7 +152,7 @@ def test_each_trial_says_how_it_ended(measured):
         ("grows", "died: out of memory under the testbed's limit of 0.4 GB", "that is all"),
     ],
 )
-def test_sweep_goes_on_after_a_failure(measured, server, state, tail):
+def test_a_sweep_continues_after_a_failure(measured, server, state, tail):
     found = record(measured, server)
     assert found["outcome"] == "measured, with failures"
     states = [point["server_state"] for point in found["points"]]
@@ -158,7 +161,7 @@ def test_sweep_goes_on_after_a_failure(measured, server, state, tail):
     assert tail in found["points"][1]["log_tail"] and found["points"][1]["log_tail"]
     assert len(found["stops"]) == 2
     folder = measured[2][server]
-    # The second start of one that floods its log is in the part that is left out.
+    # Where the log is cut, the line of the second start is in what was left out.
     cut = found["server_log"]["left_out_bytes"] > 0
     assert (folder / "server.log").read_text().count("$ taskset") == (1 if cut else 2)
     for rate in RATES:
@@ -166,7 +169,7 @@ def test_sweep_goes_on_after_a_failure(measured, server, state, tail):
 
 
 def test_wrong_answers_under_load_are_counted_and_are_no_replies(measured):
-    """They have the right length and status 200; the check between two rates sees them, too."""
+    """They have the right length and status 200; the check between two rates finds them as well."""
     tree, server = measured[0], "turns"
     column, first = "replies_wrong_content", "status 200, content: Adieu, world"
     found = record(measured, server)
@@ -184,7 +187,7 @@ def test_wrong_answers_under_load_are_counted_and_are_no_replies(measured):
     said = (tree.path / f"build/logs/trial/broken/backlog/{server}").rglob("*.log")
     told = f"{turned[WRONG]} wrong answers at {RATES[1]} req/s, the first: {first}"
     assert any(told.rstrip() in log.read_text() for log in said)
-    # The end of the run says it, and so does the check of the dataset.
+    # The end of the run and the check of the dataset report them as well.
     gave = rf"^backlog: .* gave {turned[WRONG]} wrong answers under load, the first: {first}; its"
     assert re.search(gave, measured[1].text, re.MULTILINE), measured[1].text
     checked = tree.deathmatch("check", "broken").text
@@ -192,18 +195,11 @@ def test_wrong_answers_under_load_are_counted_and_are_no_replies(measured):
     assert told.rstrip() in " ".join(checked.split())
 
 
-def test_a_limit_of_memory_is_recorded_and_its_breach(measured):
-    found = {server: record(measured, server)["memory"] for server in ("null", "grows")}
-    assert found["null"].keys() == found["grows"].keys()
-    assert found["null"]["limit_bytes"] == pytest.approx(LIMIT_BYTES, rel=0.01)
-    assert found["null"]["breaches"] == 0 < found["grows"]["breaches"]
-
-
-def test_a_log_that_floods_is_cut_and_told(measured):
+def test_a_log_that_grows_too_long_is_cut_and_reported(measured):
     _, done, folders = measured
     log = (folders["grows"] / "server.log").read_bytes()
     told = record(measured, "grows")["server_log"]
-    # It was started three times, the last of which is not cut.
+    # The server was started three times; the log of the last start is not cut.
     assert len(log) <= told["limit_bytes"] < FLOOD_BYTES < told["left_out_bytes"]
     assert log.startswith(b"$ taskset ") and b"are left out here: no more than 10 MB are" in log
     assert record(measured, "null")["server_log"]["left_out_bytes"] == 0
@@ -215,7 +211,7 @@ def test_a_log_that_floods_is_cut_and_told(measured):
     [("null", True, 0), ("departs", False, 1), ("leaves", True, 1)],
 )
 def test_what_a_server_leaves_behind_is_killed(measured, server, on_sigterm, killed):
-    """One ignores SIGTERM, another has a child that outlives it."""
+    """The server `departs` ignores SIGTERM; `leaves` has a child that outlives it."""
     found = record(measured, server)
     assert found["outcome"] == "measured"
     (stop,) = found["stops"]
@@ -233,7 +229,7 @@ def test_samples_cover_every_rate(measured):
             assert during[what].max() > 0, what
 
 
-def test_record_tells_the_machine_and_the_settings(measured):
+def test_the_record_has_the_machine_and_the_settings(measured):
     found = record(measured, "null")
     assert found["machine"]["httperf"].startswith("httperf: httperf-0.9.0")
     assert found["version"].startswith("null server, ")
@@ -245,8 +241,8 @@ def test_record_tells_the_machine_and_the_settings(measured):
     assert steps_us["offering"] <= found["offering_us"] and steps_us["server_start"] > 0
 
 
-def test_measuring_and_tables_end_well(measured):
-    """A failure of a server is a result: Snakemake's own status is 0 up to here."""
+def test_the_run_and_its_tables_are_complete(measured):
+    """A failure of a server is a result: the status of Snakemake is 0."""
     tree, done, _ = measured
     done.succeeded()
     trials = pl.read_parquet(tree.path / "data/broken/backlog/trials.parquet")
@@ -257,7 +253,7 @@ def test_measuring_and_tables_end_well(measured):
     assert set(points["report"]) == {"whole"}
 
 
-def test_complete_names_what_could_not_be_measured(measured):
+def test_failures_names_what_could_not_be_measured(measured):
     tree, _, _ = measured
     done = tree.deathmatch("failures", "broken").failed()
     assert done.status == 1
@@ -275,7 +271,7 @@ def path_in(dataset: str, measured: tuple[Tree, Done, dict], server: str) -> str
     return str(path).replace("data/broken", f"data/{dataset}")
 
 
-def test_retry_forgets_what_could_not_be_measured_and_only_that(measured):
+def test_retry_removes_only_what_could_not_be_measured(measured):
     tree, _, _ = measured
     tree.dataset("tiny", ["null", "unbuilt"], [100])
     path = path_in("tiny", measured, "unbuilt")
@@ -291,27 +287,9 @@ def test_retry_forgets_what_could_not_be_measured_and_only_that(measured):
     assert not build.exists() and not (tree.path / path).exists() and kept.exists()
 
 
-def test_truncated_report_is_a_row_of_nulls_and_has_no_times(measured):
-    folders = measured[2]
-    log = folders["null"] / "httperf-800.txt"
-    whole = log.read_text()
-    log.write_text(whole[: whole.index("Reply time")])
-    tables = tidy.tidy(folders["null"] / "trial.json")
-    log.write_text(whole)
-    (cut,) = [row for row in tables["points"] if row["offered_rate_rps"] == 800]
-    assert cut["report"] == "truncated" and cut["server_passive_opens"] is not None
-    assert cut["replies"] is cut["errors_total"] is None
-    rest = [row for row in tables["points"] if row is not cut]
-    assert [row["report"] for row in rest] == ["whole", "whole"]
-    assert None not in [row["replies"] for row in rest]
-    # Its histogram's last bin would be cut too.
-    timed = {row["offered_rate_rps"] for row in tables["times"]}
-    assert timed == {row["offered_rate_rps"] for row in rest}
-
-
 @pytest.mark.parametrize("someones_tree", ["user"], indirect=True)
 def test_a_trial_is_the_same_for_a_user(someones_tree: Tree):
-    """The others are root's, where root runs the tests."""
+    """Where root runs the tests, the other trials here are measured by root."""
     someones_tree.dataset("small", ["null"], [100])
     (folder,) = someones_tree.trials("small").values()
     someones_tree.deathmatch("trial", folder.relative_to(someones_tree.path)).succeeded()
@@ -319,7 +297,7 @@ def test_a_trial_is_the_same_for_a_user(someones_tree: Tree):
 
 
 def test_little_disk_left(measured):
-    """100 MB for data/, nothing said of the rest of the machine."""
+    """Only data/ has little room: 100 MB."""
     tree, _, _ = measured
     tree.dataset("small", ["null"], [100], trials=2)
     script = (
@@ -334,13 +312,7 @@ def test_little_disk_left(measured):
     assert "finished trials are kept" in done.text and done.text.splitlines()[-1] == "kept"
 
 
-def test_disk_that_fills_up(measured):
-    script = (
-        "from deathmatch import errors\n"
-        "def fill():\n"
-        "    with open('/dev/full', 'w') as full:\n"
-        "        full.write('x')\n"
-        "errors.run_main(fill)"
-    )
-    done = measured[0].run("python", "-c", script).failed()
-    assert "deathmatch: No space left on device\n  make room and run again" in done.text
+def test_disk_that_fills_up(capsys):
+    assert errors.status_of(lambda: Path("/dev/full").write_text("x")) == 1
+    said = capsys.readouterr().err
+    assert "deathmatch: No space left on device\n  make room and run again" in said

@@ -1,4 +1,4 @@
-"""The tests of claims: what they get wrong, what intervals can be, and how they judge a rule."""
+"""The statistical tests of claims: their error, their intervals, and their verdicts on rules."""
 
 import math
 from dataclasses import replace
@@ -9,14 +9,7 @@ import pytest
 from conftest import ROOT
 from plant import write
 
-from deathmatch.analysis import (
-    claims,
-    findings,
-    judging,
-    ledger,
-    published,
-    trial_tests,
-)
+from deathmatch.analysis import claims, findings, judging, ledger, published, trial_tests
 from deathmatch.analysis.by_trial import Values
 from deathmatch.analysis.judging import LARGER, NOT, OPEN, REPLICATED, SMALLER, Part, claimed_range
 from deathmatch.data import archive, table_files
@@ -45,7 +38,7 @@ def test_noise_at_the_threshold_is_called_a_difference_as_rarely_as_promised():
     assert of_spread == pytest.approx(trial_tests.half_width(3, trial_tests.ERROR))
 
 
-def test_an_interval_is_of_the_kind_of_its_values():
+def test_an_interval_depends_on_the_kind_of_its_values():
     known = trial_tests.mean_interval((1, 2, 32), 0.05)
     assert known.estimate == pytest.approx(4)
     assert math.sqrt(known.low * known.high) == pytest.approx(known.estimate)
@@ -53,12 +46,12 @@ def test_an_interval_is_of_the_kind_of_its_values():
     assert 0 < share.low < share.estimate < share.high < 1
 
 
-def test_what_was_recorded_in_steps_has_the_width_of_a_step():
+def test_values_recorded_in_steps_have_the_width_of_a_step():
     known = trial_tests.mean_interval((425.8, 425.8, 425.8), 0.05, step=0.04)
     assert 425.8 - 0.2 < known.low < 425.8 - 0.02 and 425.8 + 0.02 < known.high < 425.8 + 0.2
 
 
-# How a part is judged
+# Verdicts on a part
 
 
 @pytest.mark.parametrize(("trials", "verdict"), [(3, OPEN), (5, OPEN), (6, REPLICATED)])
@@ -76,13 +69,13 @@ def test_values_that_do_not_differ_decide_nothing_in_three_trials():
     assert alike.verdict == REPLICATED and alike.interval.low < alike.interval.high
 
 
-def test_a_trial_with_nothing_below_is_one_as_claimed_and_not_left_out():
+def test_a_ratio_over_zero_counts_as_claimed():
     above, below = side(*[5.0] * 6, kind=Kind.POSITIVE), side(0, 1, 1, 1, 1, 1)
     found = judging.together([Part([above, below], *ABOVE)])
     assert (found.as_claimed, found.interval.trials, found.verdict) == (True, 6, REPLICATED)
 
 
-def test_events_against_none_at_all_are_more():
+def test_events_compared_with_none_are_more():
     timeouts, none = side(*[5000.0] * 6, kind=Kind.COUNT), side(*[0.0] * 6, kind=Kind.COUNT)
     of_sides = [([timeouts, none], REPLICATED), ([none, timeouts], NOT), ([none, none], NOT)]
     for sides, verdict in of_sides:
@@ -106,7 +99,7 @@ def test_a_time_that_is_printed_as_zero_has_no_logarithm():
         ((0.9, 0.91, 0.92), (1.4, 4), NOT),
     ],
 )
-def test_a_size_that_is_missed_says_to_which_side(ratios, claimed, direction):
+def test_a_size_that_is_missed_has_a_direction(ratios, claimed, direction):
     found = judging.tested(Part([side(*ratios), side(1, 1, 1)], *claimed))
     assert (found.verdict, found.direction) == (NOT, direction)
 
@@ -119,7 +112,7 @@ def test_a_threshold_within_the_repeatability_is_named():
     assert near.on_edge and not far.on_edge
 
 
-# How a rule of several parts is
+# Verdicts on a rule of several parts
 
 
 def test_each_part_must_hold_but_at_no_more_than_the_full_level():
@@ -141,17 +134,17 @@ def test_the_error_of_a_verdict_is_the_level_at_which_it_would_fall():
     assert of_two == pytest.approx(2 * alone)
 
 
-def test_verdicts_are_marked_that_fall_when_all_are_tested_together():
+def test_verdicts_that_fall_under_the_correction_are_marked():
     errors = [0.0001, 0.01, 0.02, 0.049, None]
     assert trial_tests.marks(errors) == ["", "", trial_tests.HOLM, trial_tests.RATE, ""]
     assert trial_tests.marks([]) == []
     assert trial_tests.marks([0.04]) == [""]
 
 
-# Which data it judges
+# The data that are judged
 
 
-def test_code_changes_no_verdict_on_committed_data_unseen():
+def test_verdicts_on_committed_data_are_the_committed_ones():
     committed = pl.read_parquet(ROOT / "figures" / "reference" / "claims.parquet")
     entries, results = claims.family("reference")
     assert all(one.standing in (findings.HOLDS, findings.FAILS) for one in results)
@@ -180,7 +173,7 @@ def stored(tmp_path, monkeypatch):
 
 
 def test_a_dataset_is_judged_once_after_all_trials(stored):
-    # Their range lies above the claimed 330, as noise's would a quarter of the time.
+    # Their range lies above the claimed 330; that of noise would in a quarter of all cases.
     assert stored([336.0, 345.0, 352.0]).verdict == OPEN
     clear = [341.0, 346.0, 352.0]
     found = stored(clear)

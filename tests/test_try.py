@@ -75,14 +75,12 @@ def test_words_that_start_no_server_are_named(command: str, says: str):
         try_server._server(command, websocket=False)
 
 
-def test_its_command_becomes_a_folder(tree: Tree):
+def test_the_command_of_a_server_becomes_a_folder(tree: Tree):
     command = f"{shlex.quote(sys.executable)} almost.py {{port}}"
     tree.deathmatch("new-server", "mine", "--command", command).succeeded()
     assert (tree.path / "servers/mine/almost.py").read_text() == ALMOST
     text = (tree.path / "servers/mine/server.toml").read_text()
     assert "{folder}/almost.py {port}" in text
     said = tree.deathmatch("check-server", "mine", "--experiment", "backlog").failed().text
-    # It answers as its owner wants, not as the experiment asks.
+    # Its answer is its owner's, not the one that the experiment expects.
     assert "FAILED as httperf asks: body b'hello', expected 'Hello, world'" in said
-    said = tree.deathmatch("new-server", "other", "--command", "python3 x.py").failed().text
-    assert "it has no {port}" in said and not (tree.path / "servers/other").exists()

@@ -1,4 +1,4 @@
-"""Values that vary: real clients ask for each, and they differ in nothing else."""
+"""Varied values: real clients request each, and all need the same work."""
 
 import subprocess
 from urllib.parse import parse_qs, urlsplit
@@ -19,15 +19,15 @@ STALE_EVERY = 20
 
 
 def body_of(path: str) -> bytes:
-    """Return what the experiment wants as answer to a target."""
+    """Return the body that the experiment expects for a target."""
     value = escape(parse_qs(urlsplit(path).query)["value"][0])
     return f"<http_test><value>{value}</value></http_test>".encode()
 
 
 @pytest.mark.parametrize("replaced", [None, "httperf"])
 @pytest.mark.parametrize("values", files.experiment("dynamic").factors["values"].levels)
-def test_each_value_is_asked_for_and_its_own_body_is_due(values, replaced):
-    """Of a server that answers as the experiment wants, but each STALE_EVERY-th as the first."""
+def test_each_value_is_requested_and_its_body_expected(values, replaced):
+    """The server answers each STALE_EVERY-th request as it did the first, the others rightly."""
     asked = []
 
     def answer(_, connection, request):
@@ -59,7 +59,7 @@ def test_each_value_is_asked_for_and_its_own_body_is_due(values, replaced):
         assert fields[FIRST_WRONG].startswith(first)
 
 
-def test_the_values_are_a_thousand_that_need_the_same_work():
+def test_a_thousand_values_need_the_same_work():
     uris = (ROOT / httperf.VALUES).read_bytes().split(b"\0")[:-1]
     bodies = (ROOT / BODIES).read_bytes().split(b"\0")[:-1]
     assert bodies == [body_of(uri.decode()) for uri in uris]

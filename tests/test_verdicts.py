@@ -1,4 +1,4 @@
-"""Verdicts on planted datasets: each holds one way in which a rule could say what data do not."""
+"""Verdicts on planted datasets: each dataset would mislead a rule in one way."""
 
 import re
 
@@ -7,20 +7,14 @@ import pytest
 from conftest import read_tables_anew
 from plant import write
 
-from deathmatch.analysis import (
-    c10k,
-    claims,
-    judging,
-    published,
-    selecting,
-)
+from deathmatch.analysis import c10k, claims, judging, published, selecting
 from deathmatch.analysis.ledger import Entry
 from deathmatch.analysis.stats import NO_TRIAL
 from deathmatch.capacity_search.search import CLIENT, FOUND
 from deathmatch.data import archive, table_files, tables
 from deathmatch.plan import files
 
-# What every point has unless it says otherwise.
+# The fields of every point, unless a test sets others.
 USUAL = {
     "server_state": "ran",
     "client_state": "exit 0",
@@ -30,7 +24,7 @@ USUAL = {
 }
 NOISY = re.compile("reply_rate|message_latency|handshake_time|server_cpu_ns|load_average")
 RATE, REPLY = "offered_rate_rps", "reply_rate_offered_window_rps"
-# Fewer that all end alike have an exact interval at 5 % that holds one half.
+# With fewer trials that all end alike, the exact interval at 5 % contains one half.
 DEATHS = 6
 
 
@@ -127,7 +121,7 @@ def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
         websocket("erlang-cowboy"), websocket("node-ws") | lost, websocket("ws-null"),
     ])  # fmt: skip
     points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
-    # Nor is an instrument one of every server.
+    # An instrument does not count among the servers.
     assert c10k.held(points).select("label", "whole").rows() == [("erlang-cowboy", True)]
     assert c10k.losses_table(points).is_empty()
 
@@ -151,7 +145,7 @@ def test_a_claim_is_decided_on_the_release_of_its_time_and_on_todays(plant):
     died, cured = found["walkin-select-dies-under-overload"], found["walkin-epoll-does-not-die"]
     assert (died.then.verdict, died.now.verdict) == (judging.REPLICATED, judging.NOT)
     assert not died.same and died.then.sides[0].what.startswith("Tornado 1.2.1, ")
-    # Where select survives, there is nothing that epoll could save it from.
+    # If select survives, epoll has nothing to prevent.
     assert (cured.then.verdict, cured.now.verdict) == (judging.REPLICATED, judging.UNREACHED)
 
 
@@ -164,7 +158,7 @@ def test_a_sweep_that_opens_few_descriptors_says_nothing_of_select(plant):
     assert (row.then.verdict, row.now.verdict) == (judging.REPLICATED, judging.UNREACHED)
     assert "out of select's range" in row.now.why and "there: 0 " in row.now.why
     assert [need.met for need in row.now.needs] == [False]
-    # Nobody counts descriptors at the moment of a death.
+    # The descriptors at the moment of a death are unknown.
     assert [need.met for need in row.then.needs] == [True]
 
 
@@ -218,7 +212,7 @@ def test_a_difference_is_accounted_for_by_what_removes_more_than_half_of_it(plan
     assert row.sides[1].what.endswith("relative to nginx")
 
 
-def test_what_the_client_hides_is_not_called_missing(plant):
+def test_a_client_limited_point_is_not_missing(plant):
     servers = ("cherrypy", "webpy-modwsgi", "django-modwsgi", "tornado")
     found = plant("single-thread", [
         {"server": s, "configuration": configuration, RATE: 9000, REPLY: 1000.0 * n, "backlog": 128,
@@ -232,9 +226,7 @@ def test_what_the_client_hides_is_not_called_missing(plant):
 
 
 @pytest.mark.parametrize(("dies_at", "verdict"), [(1100, judging.REPLICATED), (900, judging.NOT)])
-def test_a_server_that_ends_while_it_is_checked_has_died_of_what_the_checks_open(
-    plant, dies_at, verdict
-):
+def test_a_server_that_ends_during_its_checks_counts_as_died(plant, dies_at, verdict):
     refused = {"outcome": "answers wrongly", "reason": "closed; it ended (exit status 1)"}
     levels = [("select", 1100), ("select", 900), ("epoll", 1100)]
     found = plant("readiness", [
@@ -255,7 +247,7 @@ def test_a_server_that_ends_while_it_is_checked_has_died_of_what_the_checks_open
     ],
 )
 def test_a_share_of_the_capacity_is_the_rate_nearest_to_it(search, rates, outcome, verdict):
-    """Of 7000, 5000 is three quarters; without a capacity none is."""
+    """5000 is near three quarters of 7000; without a capacity there is no share."""
     rows = [
         {"server": "tornado", "backlog": 128, "somaxconn": 4096, RATE: rate,
          "concurrent_connections": 10 if rate < 4000 else 90}
@@ -278,7 +270,7 @@ SWEPT = [
 
 
 def test_a_capacity_that_is_only_a_bound_forms_no_ratio(search, plant):
-    """Whatever the sweep shows, and however far the other side is from it."""
+    """The sweep and the distance of the other side do not matter."""
     found = search("dynamic", SWEPT, {"mochiweb-otp29": 1000.0, "cowboy-otp29": 2000.0})
     row = found["ostinelli-cowboy-leads-mochiweb"].now
     assert (row.verdict, row.direction) == (judging.REPLICATED, judging.REPLICATED)

@@ -1,4 +1,4 @@
-"""What notebooks look at: overloads, what the client hides of them, and numbers in prose."""
+"""Views of notebooks: overloads, points that the client limits, and numbers in prose."""
 
 import polars as pl
 
@@ -23,7 +23,7 @@ SWEEP = points([
 ])  # fmt: skip
 
 
-def test_each_variant_is_held_against_the_highest_rate_that_it_was_offered():
+def test_each_variant_is_compared_with_the_highest_rate_offered_to_it():
     frame = points([
         ("fast", 1, 4000, 4000.0, False), ("fast", 1, 9000, 6000.0, False),
         ("small", 1, 1000, 800.0, False), ("cut", 1, 1000, 800.0, False),
@@ -57,13 +57,13 @@ def test_a_floor_at_all_that_was_offered_is_no_limit():
     assert len(views.floors(frame[:0])) == 0
 
 
-def test_what_prose_cites_is_shown():
+def test_servers_that_the_prose_cites_are_shown():
     ranked = ["a", "b", "c", "d", "e"]
     assert reply_rates.cited_and_best(ranked, ["e", "b"], 3) == ["a", "b", "e"]
     assert reply_rates.cited_and_best(ranked, ["d", "e", "gone"], 1) == ["d", "e"]
 
 
-def test_a_trial_whose_server_died_says_where():
+def test_the_rate_at_which_a_server_died_is_reported():
     made = views.Experiment("tiny", "backlog")
     key = {"server": "tornado-1", "variant": "v"}
     made.__dict__["trials"] = pl.DataFrame([
@@ -82,20 +82,20 @@ def test_a_trial_whose_server_died_says_where():
     died, wrong = made.endings().head(2).rows(named=True)
     assert died["reason"] == "died: exit status 1 at 7000 req/s"
     assert (died["trials"], died["clean"]) == (2, 1)
-    # An older record takes wrong answers for good ones.
+    # An older record counts wrong answers as good ones.
     assert wrong["reason"] == "5 wrong answers at 9000 req/s, the first: status 503"
     assert (wrong["trials"], wrong["clean"]) == (1, 0)
 
 
 def test_a_curve_that_ends_early_has_no_line_to_its_label():
-    """Such a line is level: it reads as a plateau that was not measured."""
+    """The line would be level, and look like a plateau that was not measured."""
     theme.register()
     frame = pl.DataFrame({"x": [0, 900, 0, 8000], "y": [1, 5, 1, 2], "s": ["a", "a", "b", "b"]})
     drawn = theme.lines(frame, "x", "y", "s").to_dict()
     assert [layer["mark"]["type"] for layer in drawn["layer"]].count("rule") == 0
 
 
-def test_an_arrowhead_stands_beside_what_may_be_higher():
+def test_an_arrowhead_marks_a_value_that_may_be_higher():
     theme.register()
     frame = reply_rates.in_overload(SWEEP, ["label"]).select("label", "median", "at_least")
     drawn = theme.dots(frame, "median", "label", more="at_least").to_dict()
@@ -105,7 +105,7 @@ def test_an_arrowhead_stands_beside_what_may_be_higher():
     assert len(none["layer"]) == len(drawn["layer"]) - 1
 
 
-def test_those_without_a_limit_have_no_order():
+def test_servers_without_a_limit_have_no_order():
     more = pl.concat([SWEEP, points([("quick", 1, 4000, 4000.0, False)])])
     found = reply_rates.in_overload(more.filter(~pl.col("client_limited")), ["label"])
     assert reply_rates.ranking(found, "label") == "fast and quick, without a limit here, > slow"
@@ -135,7 +135,7 @@ def test_small_multiples_share_one_legend_and_keep_a_mechanisms_colour():
     ).to_dict()  # fmt: skip
     assert drawn["columns"] == 3 and len(drawn["concat"]) == 2
     scales = [panel["layer"][0]["encoding"]["color"]["scale"] for panel in drawn["concat"]]
-    # None was measured on select, whose colour nothing else takes.
+    # select was not measured; its colour stays unused.
     assert scales == [{"domain": ["poll", "epoll"], "range": theme.PALETTE[1:3]}] * 2
     assert [panel["layer"][0]["title"] for panel in drawn["concat"]] == ["C", "nginx"]
 
@@ -152,7 +152,7 @@ def test_rows_on_a_logarithmic_axis_have_ticks_at_powers_of_ten():
     assert ticks(130) == [0.1, 10, 1000], "they would run into each other"
 
 
-def test_our_latency_stands_beside_the_same_software_of_the_post():
+def test_our_latency_is_compared_with_that_of_the_post():
     points = pl.DataFrame({
         "label": ["Tornado", "Tornado", "axum"], "server": ["tornado-ws", "tornado-ws", "axum"],
         "schedulers": ["one", "one", "one"], "n": [1, 2, 1],
@@ -168,7 +168,7 @@ def test_our_latency_stands_beside_the_same_software_of_the_post():
     ]
 
 
-def test_what_ran_before_a_server_had_configurations_counts_as_its_first():
+def test_a_trial_without_configuration_counts_as_the_first_one():
     first, other = files.server("haskell-warp").configurations_in("dynamic")
     rows = [("haskell-warp", level, 128, "one") for level in (None, first, other)]
     columns = ["server", "configuration", "backlog", "schedulers"]
@@ -181,7 +181,7 @@ def test_what_ran_before_a_server_had_configurations_counts_as_its_first():
     assert found["configuration"].to_list() == [None, first]
 
 
-def test_a_point_whose_report_breaks_off_does_not_show_its_server():
+def test_a_point_with_a_truncated_report_is_not_valid():
     made = views.Experiment("tiny", "backlog")
     kinds = {"client_limited": pl.Boolean, "report": pl.String, reply_rates.RATE: pl.Int64}
     rows = [(False, "whole", 1), (False, "truncated", 2), (True, "whole", 3)]

@@ -1,4 +1,4 @@
-"""The WebSocket checks pass a right server and tell of each rule that a wrong one breaks."""
+"""The WebSocket checks pass a correct server and report each rule that a wrong one breaks."""
 
 import base64
 import contextlib
@@ -149,7 +149,7 @@ def exactly(reader, size: int) -> bytes:
 
 
 def failures(server: Server) -> dict[str, str]:
-    """Return what the experiment's checks, and that of 100 connections, say against a server."""
+    """Return the failed checks of the experiment, and of 100 connections, with what they saw."""
     found = conformance.check("127.0.0.1", server.port, CHECKS)
     found.append(conformance.check_concurrent("127.0.0.1", server.port, CHECKS[0], 100))
     return {check.name: check.seen for check in found if not check.ok}
@@ -161,7 +161,7 @@ def test_a_right_server_passes(habit):
         assert failures(server) == {}
 
 
-# Fault: a check that must tell of it, and in which words.
+# The check that must report each fault, and its words.
 FAULTS = {
     "wrong accept key": ("33 bytes, binary", "invalid Sec-WebSocket-Accept header: wrong"),
     "compresses unasked": ("33 bytes, binary", "no extensions supported"),
@@ -191,13 +191,13 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_broken_rule_is_told(fault, monkeypatch):
+def test_a_broken_rule_is_reported(fault, monkeypatch):
     monkeypatch.setattr(conformance, "TIMEOUT_S", 2)
     check, words = FAULTS[fault]
     with Server(fault) as server:
         told = failures(server)
     assert words in told.get(check, ""), told
-    # What it does right, it is not blamed for.
+    # The other checks pass.
     assert len(told) < len(CHECKS) or fault in ("wrong accept key", "compresses unasked")
 
 

@@ -1,4 +1,4 @@
-"""The workflow's rules: linted on a bare clone, due for the code that they use, and no other."""
+"""The rules pass Snakemake's lint where nothing is built, and depend on the code that they use."""
 
 import os
 import re
@@ -7,28 +7,25 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, copy_tree
 from imports import ours
 from snakemake.scheduling import job_scheduler
 from snakemake.settings.enums import Quietness
 
 from deathmatch.run import code_inputs, snakemake_internals
 
-# Lint knows no means to switch a rule off.
+# The lint has no way to switch a rule off.
 SWITCHED_OFF = {
     "Specify a conda environment or container for each rule.": "./shell, Nix or the Containerfile "
-    "installs the same locked tools for every rule, and a trial is measured outside of containers",
+    "installs the same locked tools for every rule, and a trial is measured outside of containers"
 }
 COPY = "deathmatch/builds/copy.py"
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
 
 
-def test_lint_is_content_on_a_clone_in_which_nothing_was_built(tmp_path):
-    clone = tmp_path / "clone"
-    words = ["git", "clone", "--quiet", "--no-hardlinks", "--depth=1", f"file://{ROOT}", clone]
-    subprocess.run(words, check=True)
-    assert not (clone / "build").exists()
-    # Nor are load generators of this checkout on the path.
+def test_snakemake_lint_passes_on_a_fresh_copy(tmp_path):
+    clone = copy_tree(tmp_path / "clone")
+    # No load generator of this checkout is on the path.
     folders = os.environ["PATH"].split(os.pathsep)
     kept = [folder for folder in folders if "build" not in folder or "venv" in folder]
     own = {"PATH": os.pathsep.join(kept), "PYTHONPATH": str(clone / "workflow" / "plugins")}
@@ -75,7 +72,7 @@ def test_a_dry_run_goes_through_its_jobs_only_where_they_are_shown(monkeypatch, 
 
 
 def test_reading_the_snakefile_loads_no_module_that_only_measuring_needs():
-    """They take as long as everything else that it loads of this project."""
+    """Those modules take as long to load as the rest of the project."""
     script = "import deathmatch.run.invocation, sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True

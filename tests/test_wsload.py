@@ -33,24 +33,23 @@ LOAD = {"message_bytes": 33, "interval_s": 0.1, "opening": 16, "timeout_s": 1, "
 RATE_RPS, DURATION_S = 500, 2
 
 
-@pytest.fixture(scope="session")
-def programs() -> Path:
+# A fixture of the module makes its tests one unit: a single worker waits for the build.
+@pytest.fixture(scope="module")
+def wsload_built() -> Path:
     """The folder that holds wsload and ws-null, built if they are not."""
-    # Two workers may ask at once.
-    with turn(alone=True, folder=server_commands.build_dir(NULL).with_name("turns")):
-        built = server_build.built(files.server(NULL))
+    built = server_build.built(files.server(NULL))
     assert built["ok"], built["log"]
     return server_commands.build_dir(NULL) / "bin"
 
 
 TARGET = ROOT / "build" / "cargo"
 OF_TIME = "timing::"
-"""What the names of the client's tests that measure times begin with: beside them runs no other."""
+"""The prefix of the client's tests that measure times; they run alone."""
 
 
 def cargo(*words: str) -> None:
     """Run cargo on the client as it is tested, apart from what the measurements use."""
-    # It is compiled once: a third more, for a quicker second time.
+    # An incremental build takes a third longer, and this is built once.
     environment = server_commands.environment(NULL) | {"CARGO_INCREMENTAL": "0"}
     folder = Tree(ROOT / "clients" / "wsload", environment=environment)
     command, *more = words
@@ -66,22 +65,22 @@ def compiled() -> None:
     """
     with turn(alone=True, folder=TARGET / "turns"):
         cargo("build", "--profile", "test", "--examples")
-        # Each by itself: on a busy machine both at once are silent for longer than what hangs.
+        # One at a time: on a busy machine both together print nothing for longer than HUNG_S.
         for target in (["--lib"], ["--test", "all"]):
             cargo("test", "--no-run", *target)
 
 
 @pytest.mark.timing
 def test_the_client_s_own_tests_pass(compiled):
-    """Those on real servers too, the freeze test among them; not those that measure times."""
+    """All but those that measure times; the freeze test on a real server is among them."""
     cargo("test", "--lib", "--test", "all", "--", "--skip", OF_TIME)
 
 
 class Null:
     """The null server on a free port."""
 
-    def __init__(self, programs: Path):
-        words = [programs / "ws-null", "127.0.0.1:0"]
+    def __init__(self, wsload_built: Path):
+        words = [wsload_built / "ws-null", "127.0.0.1:0"]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         self.port = int(first_line(self.process).rpartition(":")[2])
 
@@ -114,16 +113,16 @@ def begun(log: Path) -> tuple[pl.DataFrame, dict]:
 
 
 def took_us(events: pl.DataFrame, end: str) -> np.ndarray:
-    """Return how long what ended took from its intended time, in order, to four digits."""
+    """Return the sorted times from intention to end of all that ended, to four digits."""
     ended = events.drop_nulls(end).select(end, "intended_us").rows()
     return np.sort([int(float(f"{end_us - begin_us:.3e}")) for end_us, begin_us in ended])
 
 
 @pytest.mark.timing
 @pytest.mark.alone
-def test_statistics_and_seconds_are_those_of_the_raw_events(programs, tmp_path):
+def test_statistics_and_seconds_are_those_of_the_raw_events(wsload_built, tmp_path):
     """The server stops before the end, so that messages are lost."""
-    with Null(programs) as null:
+    with Null(wsload_built) as null:
 
         def freeze() -> None:
             time.sleep(DURATION_S - 0.4)
@@ -147,7 +146,7 @@ def test_statistics_and_seconds_are_those_of_the_raw_events(programs, tmp_path):
     assert fields["message_latency_stddev_us"] == pytest.approx(latency.std())
     assert fields["message_latency_max_us"] == latency.max()
     assert fields["message_latency_p50_us"] == latency[int(np.ceil(0.5 * due)) - 1]
-    # More than a hundredth is lost, so that it lies among those.
+    # More than a hundredth is lost, which includes this quantile.
     assert fields["message_latency_p99_us"] is fields["message_latency_p999_us"] is None
     upgrades = took_us(connections, "upgraded_us")
     assert fields["handshake_time_p95_us"] == upgrades[int(np.ceil(0.95 * len(upgrades))) - 1]
@@ -168,7 +167,7 @@ def test_statistics_and_seconds_are_those_of_the_raw_events(programs, tmp_path):
             GENERATOR.parse(wsload.Report((whole[:end],), report.times), DURATION_S)
 
 
-def test_times_keep_four_digits_and_what_never_ended_counts(tmp_path):
+def test_times_keep_four_digits_and_unfinished_ones_count(tmp_path):
     (tmp_path / "messages").mkdir()
     rows = [(end_us, 0, 7) for end_us in (9_999, 12_340, 12_344, 1_234_567, None)]
     messages = pl.DataFrame(rows, schema=["received_us", "intended_us", "sent_us"], orient="row")
@@ -248,8 +247,8 @@ for peer in peers:
 
 @pytest.mark.timing
 @pytest.mark.alone
-def test_ten_thousand_handshakes_are_under_way_at_once(programs, tmp_path):
-    """Of a server that answers only once all have asked, in a network namespace of its own.
+def test_ten_thousand_handshakes_are_under_way_at_once(wsload_built, tmp_path):
+    """The server, in its own network namespace, answers once it has all requests.
 
     It then ends, and so does the run, which has nothing left.
     """
@@ -278,8 +277,8 @@ AT_A_PACE = LOAD | {"opening": 0, "interval_s": 0.4}
 
 @pytest.mark.timing
 @pytest.mark.alone
-def test_connections_are_begun_at_the_pace_of_the_posts_client(programs, tmp_path):
-    with Null(programs) as null:
+def test_connections_are_begun_at_the_pace_of_the_posts_client(wsload_built, tmp_path):
+    with Null(wsload_built) as null:
         log = run(tmp_path, null.port, load=AT_A_PACE)
     connections, fields = begun(log)
     assert connections["intended_us"].to_list() == list(range(0, 200_000, 1000))
@@ -292,7 +291,7 @@ def test_connections_are_begun_at_the_pace_of_the_posts_client(programs, tmp_pat
 
 @pytest.mark.timing
 @pytest.mark.alone
-def test_connections_that_time_out_do_not_slow_the_beginning_of_others(programs, tmp_path):
+def test_connections_that_time_out_do_not_slow_the_beginning_of_others(wsload_built, tmp_path):
     # A queue of two, of which the server takes none.
     with socket.create_server(("127.0.0.1", 0), backlog=1) as deaf:
         port = deaf.getsockname()[1]
@@ -371,12 +370,12 @@ def measured(tree: Tree, environment: str) -> Path | None:
     return folder
 
 
-def test_a_trial_and_its_tables(tree: Tree, programs):
-    """Throttled; where that cannot be, not."""
+def test_a_trial_and_its_tables(tree: Tree, wsload_built):
+    """Throttled, where the machine allows it."""
     for name in ("bin/wsload", "bin/ws-null", "build.json"):
         to = tree.write(f"build/servers/{NULL}/{name}", "")
         shutil.copy2(server_commands.build_dir(NULL) / name, to)
-    # What comes and goes before is as little as will do.
+    # As few connections before the trial as the checks allow.
     for old, new in (
         ("connections = 1000", "connections = 100"), ("interval_s = 0.25", "interval_s = 0.05"),
         ("rounds = 30", f"rounds = {churn.LEAST_ROUNDS + 2}"),
@@ -412,7 +411,7 @@ def test_a_trial_and_its_tables(tree: Tree, programs):
     assert row["messages_lost"] == row["messages_mismatched"] == 0
     assert row["replies"] == row["messages_due"] > 400
     assert 0 < row["server_rss_per_connection_bytes"] < 20_000
-    # Connections came and went before, and nothing of them is left.
+    # Nothing is left of the connections of the warm-up.
     warmed = point["warm_up"]
     rates_cps = warmed["rates_cps"]
     assert churn.LEAST_ROUNDS <= len(rates_cps) <= trial["spec"]["churn"]["rounds"]
@@ -446,7 +445,7 @@ def test_a_server_that_knows_no_binary_messages_is_sent_text(server, kind):
     )  # fmt: skip
     words = GENERATOR.command("10.0.0.1", 8080, trial.spec()["load"], RATE_RPS, DURATION_S)
     assert [word for word in words if word == "--text"] == kind
-    # It is asked for signs of life with a message that it sends back.
+    # The check between rates sends a message that the server echoes.
     asked = conformance.probe(trial.spec()["conformance"], trial.server.deviations)
     assert asked["frames"][0]["opcode"] == ("text" if kind else "binary")
 
@@ -458,6 +457,6 @@ def test_a_server_that_knows_no_binary_messages_is_sent_text(server, kind):
         ("refuses", "invalid answers: outcome_handshake_rejected 10; good ones: 0"),
     ],
 )
-def test_upgrades_that_it_rejects_are_seen_before_the_trial(programs, tmp_path, habit, problem):
+def test_upgrades_that_it_rejects_are_seen_before_the_trial(wsload_built, tmp_path, habit, problem):
     with few.faulty(habit) as port:
-        assert few.asked("wsload", "c10k", port, tmp_path, f"{programs}/") == problem
+        assert few.asked("wsload", "c10k", port, tmp_path, f"{wsload_built}/") == problem
