@@ -13,6 +13,8 @@ from functools import cache, reduce
 
 import polars as pl
 
+from deathmatch.analysis import stats
+from deathmatch.analysis.stats import Interval
 from deathmatch.capacity_search import search
 from deathmatch.data import laws, limits, tables
 from deathmatch.errors import UserError
@@ -102,6 +104,17 @@ def at_shared_rates(frames: list[pl.DataFrame], paired: bool = True) -> list[pl.
         rates = sorted(set.intersection(*trials)) if trials else []
         shared = pl.DataFrame({RATE: rates}, schema={RATE: pl.Int64})
     return [frame.join(shared, on=key, how="semi", maintain_order="left") for frame in frames]
+
+
+def ratio(points: pl.DataFrame, quantity: Quantity, above: str, below: str) -> Interval:
+    """Return the interval of a quantity's ratio between two labels, paired by round.
+
+    At the rates that both have in a round. `points` are those that count.
+    """
+    label = pl.col("label")
+    sides = at_shared_rates([points.filter(label == name) for name in (above, below)])
+    known = values(pl.concat(sides), quantity, ["label"])
+    return stats.ratio(known, label == above, label == below, quantity.name)
 
 
 FIRST, LAST = 1, 3

@@ -9,27 +9,16 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
-from deathmatch.analysis.by_trial import at_shared_rates, shared_rounds
+from deathmatch.analysis.by_trial import at_shared_rates
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
 from deathmatch.quantities.definitions import CONNECTION_TIME, FAILED_CONNECTIONS
 
-_CURVE = {"median": "reply_rate_rps", "low": "low_rps", "high": "high_rps"}
 _SCHEDULERS = {"one": "one scheduler", "all": "all schedulers"}
 LOSSES = ["overflows_per_connection", "retries_per_connection", "failed_percent", "median_ms"]
 QUEUE = ["accept_queue_limit", "accept_queue_connections"]
 # Twelve a decade from 0.1 ms to 10 s.
 TIMES_US = [round(100 * 10 ** (step / 12)) for step in range(12 * 5)]
-
-
-def curves(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return reply rates against the offered rate for each group.
-
-    Columns: `by`, the offered rate, trials, reply_rate_rps, low_rps, high_rps; sorted. Of the
-    rounds that all groups have.
-    """
-    summary = stats.summarise(shared_rounds(points, by), [*by, RATE], REPLY)
-    return summary.sort(by[-1], RATE).rename(_CURVE)
 
 
 def top_rate(points: pl.DataFrame) -> int | None:
@@ -42,9 +31,9 @@ def top_rate(points: pl.DataFrame) -> int | None:
 
 
 def published_curve(walkin: pl.DataFrame) -> pl.DataFrame:
-    """Return the one curve that the post has as numbers: offered rate, reply_rate_rps, series."""
+    """Return the one curve that the post has as numbers: offered rate, value, series."""
     curve = walkin.filter(system="Misultin", quantity="reply_rate", statistic="mean")
-    return curve.select(RATE, reply_rate_rps=pl.col("value"), series=pl.lit("Misultin, backlog 30"))
+    return curve.select(RATE, "value", series=pl.lit("Misultin, backlog 30"))
 
 
 def in_overload(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:

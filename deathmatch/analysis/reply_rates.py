@@ -4,6 +4,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases, stats
 from deathmatch.analysis.by_trial import shared_rounds, values
+from deathmatch.analysis.stats import NO_TRIAL
 from deathmatch.data import limits
 from deathmatch.quantities.definitions import ANSWERED, REPLY_RATE_OVERLOAD, hardest_of
 from deathmatch.quantities.quantity import RATE, REPLY, TOP
@@ -26,13 +27,13 @@ def at_rate(rate_rps: int | None) -> pl.Expr:
     return pl.col(RATE) == pl.lit(rate_rps, dtype=pl.Int64)
 
 
-def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.DataFrame:
-    """Return a curve with its interval over trials for each level of `by`.
+def curves(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.DataFrame:
+    """Return a curve with its interval over trials for each group of `by`.
 
-    Columns: `by`, the offered rate, trials, value, low, high; sorted. Of the rounds that all levels
-    have.
+    Columns: `by`, the offered rate, trials, value, low, high; sorted. Only the rounds that all
+    groups have count.
     """
-    summary = stats.summarise(shared_rounds(points, [by]), [by, RATE], column).sort(by, RATE)
+    summary = stats.summarise(shared_rounds(points, by), [*by, RATE], column).sort(*by, RATE)
     return summary.rename({"median": "value"})
 
 
@@ -54,6 +55,26 @@ def in_overload(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     return summary.join(shares, on=by, how="left", maintain_order="left").with_columns(
         pl.col("at_least").fill_null(False)
     )
+
+
+def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the reply rate in overload of each variant over that of the first of the same server.
+
+    Columns: variant, against and those of `stats.INTERVAL`, paired by round; without an interval
+    where either answered that rate in full, or was offered another. `points` are those that count.
+    """
+    unlimited = set(in_overload(points, ["server", "label"]).filter("at_least")["label"])
+    tops = dict(points.group_by("label", maintain_order=True).agg(pl.col(TOP).max()).iter_rows())
+    rates, name = values(points, REPLY_RATE_OVERLOAD, ["label"]), REPLY_RATE_OVERLOAD.name
+    rows = []
+    for server in sorted(set(points["server"])):
+        first, *others = points.filter(pl.col("server") == server)["label"].unique().sort()
+        for label in others:
+            ratio = stats.ratio(rates, pl.col("label") == label, pl.col("label") == first, name)
+            unknown = {label, first} & unlimited or tops[label] != tops[first]
+            rows.append({"variant": label, "against": first} | (NO_TRIAL if unknown else ratio).row)
+    names = {"variant": pl.String, "against": pl.String}
+    return pl.DataFrame(rows, schema=names | stats.INTERVAL)
 
 
 def cited_and_best(ranked: list[str], cited: list[str], most: int) -> list[str]:

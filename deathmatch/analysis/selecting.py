@@ -90,9 +90,10 @@ def compared_variants(
     if compared.rate:
         shared = _at_one_rate(variants, min if compared.rate == "lowest" else max)
     elif len(known) > 1 and _pooled_alike(known):
-        overload = known[0][1].name == OVERLOAD
-        share = at_highest_rate if overload else _at_shared_rates
-        shared = share(variants, compared.paired)
+        if known[0][1].name == OVERLOAD:
+            shared = at_highest_rate(variants)
+        else:
+            shared = _at_shared_rates(variants, compared.paired)
     else:
         return chosen
     shared = iter(shared)
@@ -173,7 +174,7 @@ def _rates(frame: pl.DataFrame) -> frozenset[int] | None:
     return frozenset((within if len(within) else frame)[RATE])
 
 
-def at_highest_rate(variants: list[Variant], _paired: bool = True) -> list[Variant]:
+def at_highest_rate(variants: list[Variant]) -> list[Variant]:
     """Return variants at the highest rate that each was offered: the closed loop, 0, if all were.
 
     Where no point of one counts there, its limit is hidden.

@@ -187,6 +187,12 @@ BYTES_PER_MESSAGE = Quantity(
     "growth of the process's memory over queued messages, divided by their number",
     Aggregate(_bytes_per_message("rss_bytes")), over_rates=False, step=_step_of_bytes(PAGE_BYTES),
 )  # fmt: skip
+OWN_BYTES_PER_MESSAGE = Quantity(
+    "own_bytes_per_message", "memory per message by the runtime's account", "B",
+    "growth of what the runtime itself says that it holds over queued messages, divided by "
+    "their number", Aggregate(_bytes_per_message("runtime_bytes")),
+    over_rates=False, step=_step_of_bytes(1),
+)  # fmt: skip
 FAILED_CONNECTIONS = Quantity(
     "failed_percent", "failed connections", "%", "connections that failed, of all attempted",
     Quotient("errors_total", 100, over="connections"), _TOGETHER,
@@ -324,12 +330,7 @@ _ALL = (
         "median message latency of the run's last fifth (a minute of five) over that of its first",
         Mean("message_latency_growth"), _MEAN,
     ),
-    Quantity(
-        "own_bytes_per_message", "memory per message by the runtime's account", "B",
-        "growth of what the runtime itself says that it holds over queued messages, divided by "
-        "their number", Aggregate(_bytes_per_message("runtime_bytes")),
-        over_rates=False, step=_step_of_bytes(1),
-    ),
+    OWN_BYTES_PER_MESSAGE,
     Quantity(
         "client_step_us", "step of the client's pacing", "µs",
         "time between two turns at which the client sends the messages that are due; 0: each is "
