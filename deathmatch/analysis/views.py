@@ -285,11 +285,11 @@ def origin(experiment: Experiment, dataset: str) -> str:
     """Return where and when other datasets than the paper's measured an experiment, or ""."""
     sentences = []
     if experiment.dataset != dataset:
-        what = f"The experiment *{experiment.name}* is"
+        what = f"The experiment *{experiment.name}* comes from"
         sentences.append(_measured_in(what, experiment.dataset, experiment.trials))
     if experiment.searched:
         trials = tables.read(experiment.searched, experiment.name, "trials")
-        what = f"The searches of *{experiment.name}* are"
+        what = f"The searches of *{experiment.name}* come from"
         sentences.append(_measured_in(what, experiment.searched, trials))
     return " ".join(sentences)
 
@@ -298,7 +298,7 @@ def _measured_in(what: str, dataset: str, trials: pl.DataFrame) -> str:
     days = trials["started_at"].drop_nulls().sort().dt.strftime("%-d %B %Y")
     named = phrases.enumeration(days.unique(maintain_order=True).to_list())
     return (
-        f"{what} of another dataset, {phrases.code(dataset)}, measured on "
+        f"{what} another dataset, {phrases.code(dataset)}, measured on "
         f"{named or 'an unknown day'} on the {provenance.testbed(trials)}."
     )
 
