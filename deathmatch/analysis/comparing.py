@@ -33,9 +33,9 @@ def effect(
 
 
 def why_absent(dataset: str, experiment: str, known: Part) -> str:
-    """Return why `part` has no number in a dataset, as the end of a sentence; "" if it has.
+    """Return why `part` has no number in a dataset, as the end of a sentence; "" if it has one.
 
-    Of a comparison with two sides, the first that has none.
+    The reason is that of the first side without a value.
     """
     for selector, side in zip(known.comparison.sides, known.sides):
         if not side:

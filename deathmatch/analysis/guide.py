@@ -9,16 +9,17 @@ import polars as pl
 
 from deathmatch.analysis import findings, phrases, selecting
 from deathmatch.analysis.findings import Result, Shown
+from deathmatch.data.laws.law import TRIAL
 from deathmatch.quantities.quantity import RATE
 
 LISTED = 3
-"""So many other rates are listed; of more, the least and the largest number."""
+"""At most so many other rates are listed; of more, the smallest and the largest number."""
 
 
 def rows(results: Sequence[Result]) -> pl.DataFrame:
     """Return place, what, trials, elsewhere and minutes, of each comparison in order.
 
-    `minutes`: what the trials of its sides took; None without them.
+    `minutes`: the duration of the trials of its sides; None without trials.
     """
     return pl.DataFrame(
         [
@@ -66,9 +67,8 @@ def _elsewhere(place: tuple[str, str], shown: Shown, behind: list[pl.DataFrame])
 
 
 def _minutes(place: tuple[str, str], behind: list[pl.DataFrame]) -> float:
-    key = ["server", "variant", "n"]
-    trials = pl.concat(points.select(key) for points in behind)
-    return selecting.trials(*place).join(trials, on=key, how="semi")["wall_us"].sum() / 60e6
+    trials = pl.concat(points.select(TRIAL) for points in behind)
+    return selecting.trials(*place).join(trials, on=TRIAL, how="semi")["wall_us"].sum() / 60e6
 
 
 def _rate(rate_rps: int) -> str:

@@ -1,4 +1,4 @@
-"""What servers answered at which offered rate: curves, the rate in overload, an order by it."""
+"""Reply rates by offered rate: curves, the rate in overload, the order of servers by it."""
 
 import polars as pl
 
@@ -15,7 +15,7 @@ ARROWHEAD = "Arrowhead: answered that rate in full, and may do more."
 
 
 def with_top(points: pl.DataFrame) -> pl.DataFrame:
-    """Return points with TOP; those of a store, which has no offered rate, as they are."""
+    """Return points with TOP; points of a store, without an offered rate, as they are."""
     if RATE not in points.columns:
         return points
     within = pl.when(~limits.beyond_testbed(points)).then(RATE)
@@ -41,8 +41,8 @@ def in_overload(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return for each group the interval of REPLY_RATE_OVERLOAD, over the rounds that all have.
 
     `points` are those that count; each variant is at its own highest rate, TOP. Columns: `by`,
-    those of `stats.INTERVAL`; `at_least`: whether half of the trials or more answered that rate in
-    full, so that the server may do more.
+    those of `stats.INTERVAL`; `at_least`: whether at least half of the trials answered that rate in
+    full, so the server may do more.
     """
     rates = shared_rounds(values(points, REPLY_RATE_OVERLOAD, by).sort(*by, "n"), by)
     summary = stats.summarise(rates, by, REPLY_RATE_OVERLOAD.name)
@@ -60,8 +60,8 @@ def in_overload(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:
     """Return the reply rate in overload of each variant over that of the first of the same server.
 
-    Columns: variant, against and those of `stats.INTERVAL`, paired by round; without an interval
-    where either answered that rate in full, or was offered another. `points` are those that count.
+    Columns: variant, against and those of `stats.INTERVAL`, paired by round; without an interval if
+    either answered its rate in full or their rates differ. `points` are those that count.
     """
     unlimited = set(in_overload(points, ["server", "label"]).filter("at_least")["label"])
     tops = dict(points.group_by("label", maintain_order=True).agg(pl.col(TOP).max()).iter_rows())
@@ -78,7 +78,7 @@ def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def cited_and_best(ranked: list[str], cited: list[str], most: int) -> list[str]:
-    """Return `most` names of a ranking, in its order: those that prose cites, then the first."""
+    """Return `most` names of a ranking, in its order: all that prose cites and the first others."""
     kept = [name for name in ranked if name in cited]
     kept += [name for name in ranked if name not in cited][: max(0, most - len(kept))]
     return [name for name in ranked if name in kept]
@@ -87,8 +87,8 @@ def cited_and_best(ranked: list[str], cited: list[str], most: int) -> list[str]:
 def ranking(rates: pl.DataFrame, column: str) -> str:
     """Return the names in `column` of `in_overload`, highest first: "a > b".
 
-    Those that answered all that was offered have no order among them: "a and b, without a limit
-    here, > c".
+    Servers that answered all that they were offered have no order: "a and b, without a limit here,
+    > c".
     """
     ordered = rates.sort("median", descending=True)
     unlimited = sorted(ordered.filter("at_least")[column])
