@@ -226,7 +226,7 @@ def _capacity(probes: pl.DataFrame) -> Capacity:
     answered, late = (probes.filter(pl.col("over") == over)[RATE] for over in (False, True))
     if len(answered) and len(late):
         low, high = map(phrases.number, sorted((answered.max(), late.min())))
-        reason += f"; what was in time and what was late change sides between {low} and {high}"
+        reason += f"; the change from in time to late lies between {low} and {high}"
     return Capacity(reason=reason)
 
 
@@ -313,7 +313,9 @@ def capacity_sentence(held: Experiment, row: Row) -> str:
         return f"Its capacity was not found: {found.reason}."
     if found.bound:
         most = phrases.number(found.rate.estimate)
-        return f"Its capacity is more than {most} requests a second, all that this client offers."
+        return (
+            f"Its capacity is more than {most} requests a second, the most that this client offers."
+        )
     return (
         f"Its capacity is {phrases.brackets(found.rate)} requests a second; what limits it: "
         f"{why(held, row)}."
@@ -357,7 +359,7 @@ def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) 
     granted = samples["accept_queue_limit"].max()
     said = "the experiment sets none" if asked is None else f"requested {phrases.number(asked)}"
     said += (
-        ", the kernel's was not read" if granted is None
+        ", the kernel's value was not read" if granted is None
         else f", the kernel has {phrases.number(granted)}"
     )  # fmt: skip
     if points.is_empty():
@@ -370,9 +372,7 @@ def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) 
         said += f"; {phrases.number(overflows)} overflows at {rate} a second"
     if longest is None:
         return said
-    return (
-        f"{said}; at most {phrases.number(longest)} waited at the moments when a sample was taken"
-    )
+    return f"{said}; samples saw at most {phrases.number(longest)} waiting"
 
 
 def _readiness(records: Sequence[Mapping]) -> str:

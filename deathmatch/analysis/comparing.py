@@ -60,5 +60,5 @@ def _why_absent(dataset: str, experiment: str, compared: Comparison, selector: S
         return f"{name}: {views.why_not_measured({'outcome': 'measured'}, points)}"
     statistic = str(selector.get("statistic", compared.statistic))
     if selecting.values(dataset, experiment, selector | {"statistic": statistic}):
-        return f"{name}: it was offered no rate that counts for all that is compared"
+        return f"{name}: no offered rate counts for all compared variants"
     return f"{name}: no {QUANTITIES[statistic].title} was recorded"

@@ -207,15 +207,15 @@ def verdict(row: dict) -> str:
     title = QUANTITIES[row["statistic"]].title
     at = "" if row[RATE] is None else f" at {phrases.number(row[RATE])} requests a second"
     if row["ratio"] is None:
-        return f"Nothing can be said of {title}{at}: no block has a value in all four trials."
+        return f"No result for {title}{at}: no block has a value in all four trials."
     if row["low"] is None:
-        return f"Nothing can be said of {title}{at}: one block alone has no interval."
+        return f"No result for {title}{at}: one block alone has no interval."
     interval = f"interval {row['low']:.3f} to {row['high']:.3f}, n = {row['blocks']} blocks"
     told = f"(B / A {row['ratio']:.3f}, {interval})"
     if shows(row):
         more = "more" if row["ratio"] > 1 else "less"
         return f"B has {abs(row['ratio'] - 1):.1%} {more} {title} than A{at} {told}."
     return (
-        f"No difference of {title} shows{at} {told}. One of {row['detectable'] - 1:.1%} or more "
-        f"would have shown in {POWER:.0%} of such comparisons."
+        f"No difference in {title}{at} was found {told}. {POWER:.0%} of such comparisons would "
+        f"have found one of {row['detectable'] - 1:.1%} or more."
     )

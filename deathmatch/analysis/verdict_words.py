@@ -16,7 +16,7 @@ from deathmatch.analysis.ledger import Entry, Verdict
 from deathmatch.analysis.published import Claim
 from deathmatch.analysis.stats import Interval
 
-ON_EDGE = "the threshold is nearer than one trial repeats another"
+ON_EDGE = "the threshold is within the spread between trials"
 
 
 def cell(verdict: Verdict) -> str:
