@@ -16,6 +16,7 @@ from deathmatch.analysis.views import Experiment
 from deathmatch.capacity_search import search
 from deathmatch.data import limits
 from deathmatch.data.laws.law import KEY
+from deathmatch.data.strict.trial_checks import WAITS
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import measure_design
 from deathmatch.plan.measure_design import OPENING, PACES
@@ -335,10 +336,6 @@ def other_work(held: Experiment) -> float | None:
         for trial in held.samples.partition_by("server", "variant", "n")
     ]
     return statistics.median(worst)
-
-
-WAITS = "waits with "
-"""How the conformance check of a readiness mechanism begins (`measure.conformance`)."""
 
 
 def facts(held: Experiment, records: Sequence[Mapping], server: Server) -> list[tuple[str, str]]:

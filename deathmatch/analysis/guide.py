@@ -60,7 +60,8 @@ def _elsewhere(place: tuple[str, str], shown: Shown, behind: list[pl.DataFrame])
         there = shown.comparison.model_copy(update=sides | {"rate": None, "least_s": 0})
         again = findings.shown(*place, there)
         if again.number:
-            known.append((again.interval.estimate, f"{again.number} at {_rate(rate_rps)}"))
+            rate = f"{phrases.number(rate_rps)} req/s" if rate_rps else "no fixed rate"
+            known.append((again.interval.estimate, f"{again.number} at {rate}"))
     if len(known) > LISTED:
         return f"{len(known)} other rates, from {min(known)[1]} to {max(known)[1]}"
     return "; ".join(text for _, text in known)
@@ -69,7 +70,3 @@ def _elsewhere(place: tuple[str, str], shown: Shown, behind: list[pl.DataFrame])
 def _minutes(place: tuple[str, str], behind: list[pl.DataFrame]) -> float:
     trials = pl.concat(points.select(TRIAL) for points in behind)
     return selecting.trials(*place).join(trials, on=TRIAL, how="semi")["wall_us"].sum() / 60e6
-
-
-def _rate(rate_rps: int) -> str:
-    return f"{phrases.number(rate_rps)} req/s" if rate_rps else "no fixed rate"
