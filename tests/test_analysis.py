@@ -7,21 +7,25 @@ import pytest
 
 from deathmatch.analysis import (
     accept_queue,
+    by_trial,
     c10k,
-    dynamic,
     judging,
     ledger,
     listen_backlog,
     phrases,
     readiness,
     reply_rates,
-    static_files,
     stats,
-    storage,
 )
 from deathmatch.analysis.ledger import Entry, Need, Verdict
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
+from deathmatch.quantities.definitions import (
+    BYTES_PER_MESSAGE,
+    CPU_PER_REPLY,
+    OWN_BYTES_PER_MESSAGE,
+    SWITCHES_PER_REPLY,
+)
 
 # The accept queue ----------------------------------------------------------------------------
 
@@ -310,9 +314,11 @@ def replied(label: str, n: int, replies: int, **more) -> dict:
 def test_costs_of_a_reply():
     points = pl.DataFrame([replied("a", 1, 100), replied("a", 2, 200), replied("b", 1, 1000),
                            replied("b", 2, 0)])  # fmt: skip
-    of_both = [("b", 1, 10.0, 0.4, 0.2, 5.0), ("a", 1, 100.0, 4.0, 2.0, 5.0)]
-    assert static_files.costs(points).rows() == of_both, "of the one round of both"
-    assert static_files.cpu_ratio(points, "a", "b").estimate == 10
+    costs = (CPU_PER_REPLY, SWITCHES_PER_REPLY)
+    found = by_trial.medians(points.filter(pl.col("replies") > 0), costs, ["label"])
+    of_both = [("a", 1, 100.0, 4.0), ("b", 1, 10.0, 0.4)]
+    assert found.rows() == of_both, "of the one round of both"
+    assert by_trial.ratio(points, CPU_PER_REPLY, "a", "b").estimate == 10
 
 
 # Ten thousand WebSockets ---------------------------------------------------------------------
@@ -337,7 +343,7 @@ def test_quantiles_count_what_was_due_and_never_came():
     assert (row["limited"], row["p50"], row["p75"]) == (True, 7.0, 7.0), "all trials then"
 
 
-# Dynamic pages, every CPU, storage, the ledger's cells ---------------------------------------
+# Dynamic pages, storage, the ledger's cells ---------------------------------------
 
 
 def answered(label: str, n: int, rate: int, reply: float, **more) -> dict:
@@ -354,7 +360,7 @@ def test_a_variant_is_compared_with_the_first_of_its_server():
         answered("a", 1, 100, 40.0), answered("a, all CPUs", 1, 100, 60.0),
         answered("a, poll", 1, 100, 100.0), answered("b", 1, 100, 50.0),
     ])  # fmt: skip
-    found = dynamic.variant_ratios(points)
+    found = reply_rates.variant_ratios(points)
     assert found.select("variant", "against", "median").rows() == [
         ("a, all CPUs", "a", 1.5), ("a, poll", "a", None),
     ]  # fmt: skip
@@ -365,8 +371,11 @@ def test_bytes_per_message_are_what_full_has_more_than_empty():
     points = pl.DataFrame(
         rows, schema=["body_bytes", "messages", "runtime_bytes", "rss_bytes"], orient="row"
     ).with_columns(label=pl.lit("x"), configuration=pl.lit("dict"), server=pl.lit("x"), n=pl.lit(1))
-    found = storage.bytes_per_message(points)
-    assert found.select("runtime_bytes", "rss_bytes").rows() == [(200.0, 4000.0)]
+    numbers = [
+        by_trial.values(points.filter(body_bytes=100), account, ["label"])[account.name].to_list()
+        for account in (OWN_BYTES_PER_MESSAGE, BYTES_PER_MESSAGE)
+    ]
+    assert numbers == [[200.0], [4000.0]]
 
 
 def test_needs_are_named_once_and_only_of_conditions_not_reached():

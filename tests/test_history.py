@@ -162,7 +162,7 @@ def test_a_paper_shows_an_experiment_that_another_dataset_measured(two_datasets:
     two_datasets.snakemake(CHAPTER, dataset="mine").succeeded()
     cells = json.loads((two_datasets.path / CHAPTER).read_text())["cells"]
     prose = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
-    origin = r"of another dataset, `years`, measured on \d+ \w+ 2026 on the testbed netns: 2 CPUs"
+    origin = r"from another dataset, `years`, measured on \d+ \w+ 2026 on the testbed netns: 2 CPUs"
     assert len(re.findall(origin, prose)) == 2, prose
     told = r"a reply takes more CPU time with the last release in [01] of 1 systems"
     assert re.search(told, prose)

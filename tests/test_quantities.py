@@ -17,7 +17,6 @@ from deathmatch.analysis import (
     paired,
     readiness,
     selecting,
-    static_files,
     views,
 )
 from deathmatch.analysis.comparison import Comparison
@@ -83,6 +82,7 @@ def pages() -> dict[str, float]:
     """Return the CPU per reply of one variant on each page: nginx, else C with poll, or ws-null."""
     static = views.Experiment("planted", "static")
     title = static.points.filter(server="nginx")["label"][0]
+    chapter = by_trial.medians(static.valid_points, [CPU_PER_REPLY], ["label"])
     explored = variants.rows("planted", "static", {})
     [shown] = [row for row in explored.variants if row["server"] == "nginx"]
     one = Comparison(statistic=NAME, a={"server": "nginx", "configuration": "tuned"}, low=1)
@@ -105,9 +105,7 @@ def pages() -> dict[str, float]:
     [ab] = paired.rows(trials, 1, NAME).filter(pl.col("statistic") == NAME).to_dicts()
     sockets = views.Experiment("planted", "c10k").valid_points
     return {
-        "table of the chapter": static_files.costs(static.valid_points).filter(label=title)[NAME][
-            0
-        ],
+        "table of the chapter": chapter.filter(label=title)[NAME][0],
         "explorer": shown[NAME][0],
         "claims": stated.estimate,
         "side of a claim": side.interval.estimate,
@@ -148,7 +146,8 @@ def test_two_variants_are_compared_at_rates_that_both_have(planted):
     due = pooled("mochiweb") / pooled("nginx", shared)
     points = views.Experiment("planted", "static").valid_points
     labels = [points.filter(server=server)["label"][0] for server in ("mochiweb", "nginx")]
-    assert static_files.cpu_ratio(points, *labels).estimate == pytest.approx(due, rel=1e-4)
+    found = by_trial.ratio(points, CPU_PER_REPLY, *labels)
+    assert found.estimate == pytest.approx(due, rel=1e-4)
     a, b = ({"server": name, "configuration": "tuned"} for name in ("mochiweb", "nginx"))
     one = Comparison(statistic=NAME, a=a, b=b, low=1)
     assert comparing.effect("planted", "static", one).estimate == pytest.approx(due, rel=1e-4)

@@ -259,7 +259,7 @@ def accept_queue() -> list[str]:
         f"A server in C that can answer some {number(round(capacity, -2))} requests a second was "
         f"offered {number(top)}: {number(round(surplus, -2))} connections more than it can answer "
         f"in {number(duration_us / 1e6)} s.",
-        f"With a backlog of 5 it answers {shorter} as many as with 128, and with 256 {longer}",
+        f"With a backlog of 5 it answers {shorter} as many as with 128, and with 256, {longer}",
         f"Of 100 connections, {at_once(5)} are answered within a second with a backlog of 5, "
         f"{at_once(128)} with 128 and {at_once(4096)} with 4096",
         f"moves the queue from the kernel into the server and answers {drain} as many",
@@ -352,8 +352,7 @@ def handshakes_at_pace() -> list[str]:
     ((values, server),) = one.filter("any").select(lost, "server").rows()
     titles = dict(table("c10k", "trials").select("server", "title").iter_rows())
     return [
-        f"nearly tied, the mean handshakes of the two that differ most are "
-        f"{with_interval(*student(ratio, level), len(ratio), 2)} each other",
+        f"nearly tied differ by up to {with_interval(*student(ratio, level), len(ratio), 2)}.",
         f"{titles[server]} lost {median(pl.Series(values))} of ten thousand, and 0 of "
         f"{len(one) - 1} others lost any",
     ]
@@ -364,7 +363,7 @@ def servers_on_one_cpu() -> list[str]:
     rate, known = classes_on_one_cpu()
     return [
         f"{len(known)} servers fall into {len(set(known.values()))} classes;",
-        f"Each was offered the same {number(rate)} connections a second,",
+        f"Each server was offered the same {number(rate)} connections a second,",
         f"Yucan on the Erlang of 2020 costs {old} as much CPU time as one of Tornado 0.2,",
         f"and the capacity of Tornado 0.2 is {old_tornado_over_yucan()} that of Yucan.",
         *settings_of_erlang(),
@@ -496,7 +495,7 @@ def by_server(capacities: pl.DataFrame) -> list[str]:
     )
     return [
         f"His Cowboy answered {his[0] / his[1]:.1f} times as many requests as his MochiWeb, "
-        f"and that {his[1] / his[2]:.1f} times as many as Node.js;",
+        f"and his MochiWeb {his[1] / his[2]:.1f} times as many as Node.js;",
         f"by capacity, today's Cowboy answers {cowboy} as many as MochiWeb, MochiWeb {mochiweb} as "
         f"many as Node.js, and Node.js {node} as many as Tornado",
     ]
@@ -599,13 +598,13 @@ def dataset_and_laws() -> list[str]:
         f"were measured on testbed netns: {cpus} CPUs",
         f"The dataset holds {number(len(trials))} trials, in random order;",
         f"one machine of {cpus}",
-        f"holds the true median some {holds[0]} to {holds[1]} of the time.",
+        f"contains the true median some {holds[0]} to {holds[1]} of the time.",
         f"the dataset has {number(len(trials))} trials, {n}, in random order.",
         f"Of {number(len(limits))} points the limit was {', '.join(of_limit[:-1])} and "
         f"{of_limit[-1]}.",
         f"Every point must also obey {points['laws_judged'].explode().n_unique()} laws",
-        f"{len(points) - len(lawful(points))} of {number(len(points))} points break one that "
-        "excludes them",
+        f"{len(points) - len(lawful(points))} of {number(len(points))} points break a law "
+        "that excludes them",
         f"at {times_only} points only the times of replies are excluded,",
     ]
 
@@ -856,9 +855,9 @@ def fifteen_years() -> list[str]:
     more, less = beyond_one(since)
     sentences = [
         where_measured("history"),
-        f"a reply takes more CPU time with the last release in {more} of {len(since)} systems, "
-        f"less in {less}; in the others these trials cannot tell",
-        f"Neighbours differ most there in two cases: {' and '.join(largest)};",
+        f"a reply takes more CPU time with the last release in {more} of {len(since)} systems "
+        f"and less in {less}; for the others these trials do not decide",
+        f"two pairs of consecutive releases differ most: {' and '.join(largest)};",
     ]
     return sentences
 
@@ -906,11 +905,11 @@ def highest_rates() -> list[str]:
     higher, lower = beyond_one(since)
     return [
         where_measured("history-capacity"),
-        f"than the oldest in {lower} of {len(since)} systems, more in {higher}.",
-        f"The capacity of the last release over that of the first is {span(list(since.items()))}",
-        f"Tested together, {standing(since)} of the {len(since)} differences stand (Holm).",
-        f"answer on one CPU of today {min(of_posts):.2g} to {max(of_posts):.2g} times the highest "
-        "rate that the posts report of one process",
+        f"than that of the oldest in {lower} of {len(since)} systems, and higher in {higher}.",
+        f"The last release has {span(list(since.items()))} the capacity of the first",
+        f"{standing(since)} of the {len(since)} differences survive Holm's correction.",
+        f"answer {min(of_posts):.2g} to {max(of_posts):.2g} times the highest rate that the posts "
+        "report for one process",
     ]
 
 

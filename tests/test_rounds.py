@@ -41,7 +41,7 @@ def points() -> pl.DataFrame:
 
 
 def test_a_ranking_has_no_false_difference(points):
-    curve = reply_rates.curves(points, by="server")
+    curve = reply_rates.curves(points, ["server"])
     rates = reply_rates.in_overload(points, ["server"])
     costs = by_trial.medians(points, [CPU_PER_REPLY], ["server"])
     for frame, column in ((curve, "value"), (rates, "median"), (costs, CPU_PER_REPLY.name)):

@@ -4,17 +4,20 @@ In: points, times and samples of the experiment. Out: frames for figures and tab
 A connection's outcome and the kernel's drops are those of `accepting`.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
 from deathmatch.analysis import accepting, reply_rates, stats
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
+from deathmatch.data.laws.law import TRIAL
 from deathmatch.load import histogram
 from deathmatch.quantities.definitions import FAILED_CONNECTIONS
 
 SERVER = "acceptors"
-# The levels of the factors that a variant is not named for.
+# The levels of the factors that a variant's name leaves out.
 DEFAULTS = {"accept": "one", "backlog": 128, "somaxconn": 4096, "abort_on_overflow": 0,
             "syncookies": 1, "schedulers": "one"}  # fmt: skip
 WAYS = ["one", "many", "several", "reuseport"]
@@ -36,23 +39,23 @@ LOSSES = ["syns_syn_queue", "syns_accept_queue", "acks_accept_queue", "server_sy
 WAY_MEASURES = ["replies_rps", "quick_percent", "failed_percent", "median_ms", "held",
                 "accept_queue"]  # fmt: skip
 _NODE_WAYS = {"loop": "all that wait (20.2)", "single": "one (20.3)"}
-# Ways of Node.js, before its change and after.
+# The ways of Node.js, before and after its change.
 NODE = tuple(f"Node.js, {way}" for way in _NODE_WAYS.values())
 _QUICK_US = 1_000_000
 
 
 def at_levels(frame: pl.DataFrame, rate_rps: int, **levels: object) -> pl.DataFrame:
-    """Return our C server's rows at a rate, with these levels and else those of DEFAULTS.
+    """Return our C server's rows at a rate, at these levels and otherwise at DEFAULTS.
 
-    None for a factor is any level of it.
+    None selects every level of a factor.
     """
     chosen = {name: level for name, level in (DEFAULTS | levels).items() if level is not None}
     return frame.filter(reply_rates.at_rate(rate_rps), server=SERVER, **chosen)
 
 
 def of_trials(times: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `times` that are of the trials in `points`."""
-    return times.join(points, on=["server", "variant", "n"], how="semi")
+    """Return the rows of `times` that belong to the trials in `points`."""
+    return times.join(points, on=TRIAL, how="semi")
 
 
 def capacity_rps(points: pl.DataFrame) -> float | None:
@@ -84,7 +87,7 @@ def waiting(samples: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
 def time_shares(points: pl.DataFrame, times: pl.DataFrame, bin_ms: int) -> pl.DataFrame:
     """Return how many of 100 offered connections were answered in each bin of connection time.
 
-    Columns: time_s, at which the bin begins, and share_percent. Of the trials in `points`.
+    Columns: time_s, the start of the bin, and share_percent. Only trials in `points` count.
     """
     offered = points["connections"].sum()
     start_s = (pl.col("time_us") // (1000 * bin_ms)) * bin_ms / 1000
@@ -105,33 +108,38 @@ def request_retries_s(until_s: float) -> pl.DataFrame:
 
 
 def account(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
-    """Return what became of the connections of each of VARIANTS that ran, all trials together.
+    """Return the outcomes of the connections of each of VARIANTS that ran, all trials together.
 
     Columns: those of `accepting.outcomes`, and variant.
     """
-    parts = []
+    return pl.concat(
+        outcomes.with_columns(variant=pl.lit(name))
+        for name, _, outcomes in _by_variant(points, times, rate_rps)
+    )
+
+
+def _by_variant(
+    points: pl.DataFrame, times: pl.DataFrame, rate_rps: int
+) -> Iterator[tuple[str, pl.DataFrame, pl.DataFrame]]:
+    """Return the points of each of VARIANTS, and the outcomes of their connections."""
     for name, levels in VARIANTS.items():
         mine = at_levels(points, rate_rps, **levels)
-        outcomes = accepting.outcomes(mine, of_trials(times, mine), ["server"])
-        parts.append(outcomes.with_columns(variant=pl.lit(name)))
-    return pl.concat(parts)
+        yield name, mine, accepting.outcomes(mine, of_trials(times, mine), ["server"])
 
 
 def losses(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
     """Return the longest queues of each of VARIANTS that ran, and its LOSSES per 100 connections.
 
     Columns: variant, trials, accept_queue, syn_queue and LOSSES. `retries_counted` are the SYN
-    retries of the client's kernel, `retries_implied` those that the connection times tell, which
-    is null where a client gave up.
+    retries of the client's kernel, `retries_implied` those that follow from the connection times;
+    null where a client gave up.
     """
     rows = []
-    for name, levels in VARIANTS.items():
-        mine = at_levels(points, rate_rps, **levels)
+    for name, mine, outcomes in _by_variant(points, times, rate_rps):
         if mine.is_empty():
             continue
         per_100 = 100 / mine["connections"].sum()
         dropped = accepting.drops(mine).select(pl.col(LOSSES[:4]).sum() * per_100)
-        outcomes = accepting.outcomes(mine, of_trials(times, mine), ["server"])
         implied = accepting.implied_retries(outcomes) * per_100
         rows.append({
             "variant": name,
@@ -146,10 +154,10 @@ def losses(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataF
 
 
 def chance_of_difference(runs: pl.DataFrame, share: float, runs_each: int, pairs: int) -> float:
-    """Return how often two means of `runs_each` runs that do not differ are `share` apart or more.
+    """Return how often two means of `runs_each` equal runs differ by `share` or more by chance.
 
-    `runs` has single runs as `value`, several at an `offered_rate_rps`, each taken relative to the
-    mean at its rate; `pairs` of means are drawn from all, from a fixed seed.
+    `runs` has single runs as `value`, several at each `offered_rate_rps`, taken relative to the
+    mean at that rate; `pairs` of means are drawn from all of them, with a fixed seed.
     """
     relative = runs["value"] / runs.select(pl.col("value").mean().over(RATE)).to_series()
     draw = np.random.default_rng(stats.SEED)
@@ -160,12 +168,12 @@ def chance_of_difference(runs: pl.DataFrame, share: float, runs_each: int, pairs
 def ways_of_accepting(
     points: pl.DataFrame, times: pl.DataFrame, samples: pl.DataFrame, rate_rps: int
 ) -> pl.DataFrame:
-    """Return what each trial of each way of accepting comes to, with DEFAULTS but for the CPUs.
+    """Return the results of each trial of each way of accepting, at DEFAULTS except the CPUs.
 
     Columns: way (of the C server, and of Node.js before and after its change), schedulers, n, and
-    WAY_MEASURES: replies in the offered time, of 100 connections those answered within 1 s and
-    those failed, their median time with the failed as the slowest, and the most that server and
-    accept queue held at a sample.
+    WAY_MEASURES: replies in the offered time; of 100 connections, those answered within 1 s and
+    those that failed; their median time, with failed ones as the slowest; and the most connections
+    that server and accept queue held at a sample.
     """
     node = pl.format("Node.js, {}", pl.col("configuration").replace(_NODE_WAYS))
     way = pl.when(pl.col("server") == SERVER).then(pl.format("C, {}", "accept")).otherwise(node)
@@ -174,15 +182,14 @@ def ways_of_accepting(
     chosen = points.filter(reply_rates.at_rate(rate_rps), **levels).with_columns(
         way=way, failed_percent=failed
     )
-    key = ["server", "variant", "n"]
     at_rate = samples.filter(reply_rates.at_rate(rate_rps))
-    held = at_rate.group_by(key, maintain_order=True).agg(
+    held = at_rate.group_by(TRIAL, maintain_order=True).agg(
         held=(pl.col("server_established") - pl.col("accept_queue_connections")).max()
     )
     bins = times.filter(reply_rates.at_rate(rate_rps), pl.col("quantity") == "connection_time")
     rows = []
-    for row in chosen.join(held, on=key).to_dicts():
-        mine = bins.filter(**{name: row[name] for name in key})
+    for row in chosen.join(held, on=TRIAL).to_dicts():
+        mine = bins.filter(**{name: row[name] for name in TRIAL})
         quick = mine.filter(pl.col("time_us") < _QUICK_US)["count"].sum()
         median_us = histogram.quantile_us(mine, 0.5, row["connections"])
         rows.append({

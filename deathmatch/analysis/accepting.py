@@ -1,11 +1,11 @@
-"""What became of the connections that were offered to a server in overload.
+"""Outcomes of the connections that were offered to a server in overload.
 
 In: points and times of httperf. Out: counts and shares of connections by outcome, and the points
 with the kernel's drops by their cause.
 
 A SYN that finds a queue full is dropped and sent again 1, 3 and 7 s after the first. A client
 whose handshake was dropped at its last step believes that it is connected: it sends its request
-again and again. So the connection times of answered connections tell which way they were late.
+again and again. So the times of answered connections show why they were late.
 """
 
 import polars as pl
@@ -14,16 +14,16 @@ import polars as pl
 RETRIES_S = (1.0, 3.0, 7.0)
 SYN_S = (0.0, *RETRIES_S)
 # A request is sent again after its connect: a tail loss probe (RFC 8985), then timeouts that double
-# from Linux's least one of 0.2 s. As observed, since the last is an estimate from the round trip.
+# from Linux's minimum of 0.2 s. Observed values, as timeouts also depend on the round trip.
 REQUEST_RETRIES_S = (0.2, 0.4, 0.8, 1.6, 3.3)
 
 OUTCOMES = ["at once", "after 1 retry", "after 2 retries", "after 3 retries", "timed out", "reset"]
 
 
 def outcomes(points: pl.DataFrame, times: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return for each group and outcome how many of its connections had it.
+    """Return how many connections of each group had each outcome.
 
-    Columns: `by`, `outcome` (one of OUTCOMES, each always there), `connections`, `share_percent`.
+    Columns: `by`, `outcome` (every one of OUTCOMES), `connections`, `share_percent`.
     An answered connection's retries follow from its time: a request that was sent again more
     than 2 s after its connect counts with the next class.
     """
@@ -66,13 +66,13 @@ def implied_retries(by_outcome: pl.DataFrame) -> int:
 
 
 def drops(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points with what was dropped where, by the counters of the kernel (Linux 6).
+    """Return the points with the drops at each place, by the counters of the kernel (Linux 6).
 
-    `syns_syn_queue`: SYNs that found the SYN queue full, the drops that are no overflow;
+    `syns_syn_queue`: SYNs that found the SYN queue full, which are drops but no overflows;
     `syns_accept_queue`: SYNs that found the accept queue full. Every dropped SYN is sent again
     while its client has patience, so both together are the client's SYN retries.
-    `acks_accept_queue`: last ACKs and requests that found the accept queue full, the overflows
-    that are left.
+    `acks_accept_queue`: last ACKs and requests that found the accept queue full, the remaining
+    overflows.
     """
     syn_queue = pl.col("server_listen_drops") - pl.col("server_listen_overflows")
     accept_queue = (pl.col("client_syn_retransmissions") - syn_queue).clip(0)
@@ -83,7 +83,7 @@ def drops(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def linux_places(backlog: int) -> int:
-    """Return how many the accept queue holds: include/net/sock.h, sk_acceptq_is_full.
+    """Return how many connections Linux's accept queue holds (sk_acceptq_is_full, sock.h).
 
     One more than the backlog, which is compared with `>` before the next is added.
     """
@@ -91,7 +91,7 @@ def linux_places(backlog: int) -> int:
 
 
 def freebsd_places(backlog: int) -> int:
-    """Return how many FreeBSD 7.2's holds: sys/kern/uipc_socket.c, sonewconn.
+    """Return how many connections FreeBSD 7.2's holds (sonewconn, sys/kern/uipc_socket.c).
 
     One more than one and a half times the backlog: `so_qlen > 3 * so_qlimit / 2`, in integers,
     before the next is added.

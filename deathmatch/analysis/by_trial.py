@@ -2,9 +2,8 @@
 
 In: points of one variant or of several, and the table `times` of their experiment. Out: points that
 count, with the mean and quantiles of times that a client records in histograms
-(`<quantity>_mean_us`, `_p50_us`, `_p99_us`, null where it kept none); one value for each trial, all
-of it or a bound (`Values`); how much the rounds of an experiment differ, between which a machine's
-speed drifts.
+(`<quantity>_mean_us`, `_p50_us`, `_p99_us`, null without a histogram); one value for each trial, or
+a bound of it (`Values`); the drift between the rounds of an experiment.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,8 +12,11 @@ from functools import cache, reduce
 
 import polars as pl
 
+from deathmatch.analysis import stats
+from deathmatch.analysis.stats import Interval
 from deathmatch.capacity_search import search
 from deathmatch.data import laws, limits, tables
+from deathmatch.data.laws.law import KEY
 from deathmatch.errors import UserError
 from deathmatch.load import histogram
 from deathmatch.quantities.definitions import CPU_PER_REPLY, HARDEST
@@ -28,7 +30,7 @@ def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
     if which == Points.TRIALS or "client_limited" not in points.columns:
         return points
     points = laws.steady(points) if which == Points.STEADY else points
-    # Without a whole report only the server's end is known.
+    # A truncated report shows only how the server ended.
     reported = which == Points.ENDING or pl.col("report").ne_missing("truncated")
     return laws.upheld(points).filter(~limits.by_harness(points), reported)
 
@@ -36,14 +38,14 @@ def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
 def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFrame:
     """Return the quantity of each trial: `by`, n, and a column with the quantity's name.
 
-    `points` are those that count; trials without a value have no row, nor trials that lack the
-    highest rate of a variant, TOP, where the quantity describes a whole sweep.
+    `points` are those that count. Trials without a value have no row; neither do trials that lack
+    the variant's highest rate, TOP, if the quantity describes a whole sweep.
     """
     key = [*by, "n"]
     if quantity.points == Points.STEADY:
         points = laws.steady(points)
     if quantity.whole_sweep:
-        # A sweep that the client cut short has not shown what it comes to.
+        # A sweep that the client cut short has no result.
         points = points.filter(HARDEST.over(key) == pl.col(TOP).max().over(key))
     numbers = points.group_by(key, maintain_order=True).agg(quantity.number(points))
     return numbers.drop_nulls(quantity.name)
@@ -85,10 +87,10 @@ def rounds_of_all(frame: pl.DataFrame, by: list[str]) -> list[int]:
 
 
 def at_shared_rates(frames: list[pl.DataFrame], paired: bool = True) -> list[pl.DataFrame]:
-    """Return the points at rates that all frames have: in each block, if they are paired by it.
+    """Return the points at the rates that all frames have: within each block if they are paired.
 
-    Each frame holds the points of one variant that count. Frames that share no block are not
-    paired: they keep the rates that every trial of each has.
+    Each frame holds the points of one variant that count. Frames without a common block are not
+    paired: they keep the rates that every trial of each frame has.
     """
     if paired and set.intersection(*(set(frame["n"]) for frame in frames)):
         key = ["n", RATE]
@@ -104,8 +106,19 @@ def at_shared_rates(frames: list[pl.DataFrame], paired: bool = True) -> list[pl.
     return [frame.join(shared, on=key, how="semi", maintain_order="left") for frame in frames]
 
 
+def ratio(points: pl.DataFrame, quantity: Quantity, above: str, below: str) -> Interval:
+    """Return the interval of a quantity's ratio between two labels, paired by round.
+
+    `points` are those that count, of which the rates that both have in a round are compared.
+    """
+    label = pl.col("label")
+    sides = at_shared_rates([points.filter(label == name) for name in (above, below)])
+    known = values(pl.concat(sides), quantity, ["label"])
+    return stats.ratio(known, label == above, label == below, quantity.name)
+
+
 FIRST, LAST = 1, 3
-"""The rounds whose drift is shown: every variant of a dataset has three or more."""
+"""The rounds that are compared for drift: every variant of a dataset has three or more."""
 DRIFT = {"variants": pl.Int64, "higher": pl.Int64, "lower": pl.Int64, "ratio": pl.Float64}
 _VARIANT = ["server", "variant"]
 
@@ -113,8 +126,8 @@ _VARIANT = ["server", "variant"]
 def _drift(points: pl.DataFrame) -> dict:
     """Return DRIFT: CPU per reply in round LAST over that in round FIRST.
 
-    Of how many variants it is higher or lower, and the median of the ratio over variants, each at
-    the rates that it has in both rounds.
+    Counts the variants in which it is higher or lower; `ratio` is the median over variants. Each
+    variant is taken at the rates that it has in both rounds.
     """
     both = points.filter(pl.col("n").is_in([FIRST, LAST]))
     whole = pl.col("n").n_unique().over([*_VARIANT, RATE]) == 2
@@ -150,12 +163,12 @@ def drifts(points: dict[str, pl.DataFrame]) -> pl.DataFrame:
 class Values:
     """A statistic by block, the number of a trial.
 
-    `at_least`: blocks whose value may be more, as the reply rate of a trial that answered in
-    full what was to overload it; `at_most`: blocks whose value may be less, as a quotient by that.
-    `kind`: what the values can be. `step`: the last digit of what was recorded, in their unit, as
-    the tenth of a millisecond in which httperf prints times; 0 if they have more digits than
-    matter. `hidden`: there are trials, and the client was the limit in all of them. `short`: all
-    that was offered was offered for less time than is needed.
+    `at_least`: blocks whose value may be higher, such as the reply rate of a trial that answered
+    in full the rate meant to overload it; `at_most`: blocks whose value may be lower, such as a
+    quotient by that. `kind`: the values that are possible. `step`: the last recorded digit, in
+    their unit, such as the tenth of a millisecond in which httperf prints times; 0 if there are
+    digits enough. `hidden`: there are trials, but the client was the limit in all of them. `short`:
+    every rate was offered for less time than is needed.
     """
 
     by_block: Mapping[int, float] = field(default_factory=dict)
@@ -193,21 +206,20 @@ class Values:
         )
 
 
-_KEY = ["server", "variant", "n", RATE]
 _SHARES = {"p50": 0.5, "p99": 0.99}
 
 
 def joined(dataset: str, experiment: str, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
     """Return points with the mean and the quantiles of their times, in us.
 
-    Points that have these columns already, of a client that computes them, stay as they are. The
-    quantiles are of few connections in short runs: what that adds is part of the spread between
-    trials, from which the interval is made.
+    Points that already have these columns, from a client that computes them, stay as they are. In
+    short runs the quantiles are of few connections, which adds to the spread between trials, and so
+    to the interval.
     """
     if f"{quantity}_p50_us" in points.columns or RATE not in points.columns:
         return points
     times = _summary(dataset, experiment, quantity)
-    return points.join(times, on=_KEY, how="left", maintain_order="left")
+    return points.join(times, on=KEY, how="left", maintain_order="left")
 
 
 @cache
@@ -223,10 +235,10 @@ def _summary(dataset: str, experiment: str, quantity: str) -> pl.DataFrame:
 def of_points(times: pl.LazyFrame, quantity: str) -> pl.DataFrame:
     """Return the mean and the quantiles of each point that has such times, by its key, in us."""
     known = times.filter(pl.col("quantity") == quantity).drop_nulls("time_us")
-    bins = known.select(*_KEY, "time_us", "count").sort("time_us")
+    bins = known.select(*KEY, "time_us", "count").sort("time_us")
     times_us, counts = pl.col("time_us"), pl.col("count")
     values = [(times_us * counts).sum() / counts.sum()]
     values += [histogram.quantile(share) for share in _SHARES.values()]
     names = (f"{quantity}_{name}_us" for name in ("mean", *_SHARES))
     columns = (value.cast(pl.Float64).alias(name) for name, value in zip(names, values))
-    return bins.group_by(_KEY, maintain_order=True).agg(columns).collect()
+    return bins.group_by(KEY, maintain_order=True).agg(columns).collect()

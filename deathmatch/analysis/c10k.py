@@ -7,12 +7,11 @@ In: the experiment's points, times and seconds, and the values of Moritz 2012. O
 import polars as pl
 
 from deathmatch.analysis import stats, views
-from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws
+from deathmatch.data.laws.law import KEY
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
 
-# Our server and its schedulers -> the post's row that is the same software. What the post ran on
-# every core is "all" here.
+# Our server and its schedulers -> the post's row of the same software. "all" is every core.
 PUBLISHED_SYSTEM = {
     ("erlang-cowboy", "all"): "erlang-cowboy",
     ("go-gonet", "all"): "go-gonet",
@@ -38,7 +37,7 @@ PUBLISHED_SYSTEM = {
     ("snap-ws", "all"): "haskell-snap",
     ("perl-ev-ws", "one"): "perl-ev",
 }
-# The post's environment that ours stands for.
+# The environment of the post that each of ours corresponds to.
 PUBLISHED_ENVIRONMENT = {"unthrottled": "local", "ec2-like": "EC2"}
 ENVIRONMENT_TITLES = {"unthrottled": "unthrottled", "ec2-like": "EC2-like"}
 _PLACES = {"moritz2012-local": "local", "moritz2012-ec2": "EC2"}
@@ -49,13 +48,13 @@ _KEY = ["label", "server", "schedulers", "environment"]
 
 
 def as_planned(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that most of the chapter shows: opened as by default, as long as planned."""
+    """Return the rows that most of the chapter shows: default opening, planned length."""
     return views.at_defaults(frame, "c10k", "opening", "run")
 
 
 def published_rows(moritz: pl.DataFrame) -> pl.DataFrame:
-    """Return the post's two tables: system, environment ("local" or "EC2"), and as columns of
-    `points` are named, connection_timeouts, and both quantities' statistics in us."""
+    """Return the post's two tables: system, environment ("local" or "EC2"), connection_timeouts,
+    and both quantities' statistics in us, named as the columns of `points`."""
     quantities = ("handshake_time", "message_latency", "connection_timeouts")
     known = moritz.filter(
         pl.col("testbed").is_in(list(_PLACES)),
@@ -63,15 +62,9 @@ def published_rows(moritz: pl.DataFrame) -> pl.DataFrame:
         pl.col("statistic").is_in([*_STATISTICS, "count"]),
         pl.col("position").is_not_null(),
     )
-    column = (
-        pl.when(pl.col("statistic") == "count")
-        .then("quantity")
-        .otherwise(
-            pl.format(
-                "{}_{}_us", "quantity", pl.col("statistic").replace_strict(_STATISTICS, default="")
-            )
-        )
-    )
+    statistic = pl.col("statistic").replace_strict(_STATISTICS, default="")
+    in_us = pl.format("{}_{}_us", "quantity", statistic)
+    column = pl.when(pl.col("statistic") == "count").then("quantity").otherwise(in_us)
     rows = known.with_columns(column=column, environment=pl.col("testbed").replace(_PLACES))
     return rows.pivot("column", index=["system", "environment", "position"], values="value").sort(
         "environment", "position", descending=[True, False]
@@ -117,13 +110,12 @@ def time_quantiles(times: pl.LazyFrame, points: pl.DataFrame, quantity: str) -> 
     """Return the quantiles of a quantity for each server and environment, its trials together.
 
     Columns: label, server, schedulers, environment, limited, post, p01 to p999 in ms, as
-    `stats.quantiles` has them. Trials that show the client's limits are left out, unless all of a
-    server's do: then `limited` is true.
+    `stats.quantiles` has them. Client-limited trials are left out, unless all of a server's are:
+    then `limited` is true.
     """
     points = laws.readable(points, quantity)
     points = points.with_columns(limited=pl.col("client_limited").all().over(_KEY))
     points = points.filter(pl.col("limited") | ~pl.col("client_limited"))
-    key = ["server", "variant", "n", RATE]
     wanted = "messages_due" if quantity == "latency" else "connections_opened"
     which = [*_KEY, "limited"]
     totals = {
@@ -131,7 +123,7 @@ def time_quantiles(times: pl.LazyFrame, points: pl.DataFrame, quantity: str) -> 
         for *group, total in points.group_by(which, maintain_order=True).agg(pl.sum(wanted)).rows()
     }
     bins = times.filter(pl.col("quantity") == quantity).collect()
-    chosen = bins.join(points.select(*key, "limited"), on=key, maintain_order="left")
+    chosen = bins.join(points.select(*KEY, "limited"), on=KEY, maintain_order="left")
     found = stats.quantiles(chosen, which, QUANTILES, totals)
     # Polars would multiply by the reciprocal, which adds digits.
     ms = pl.col(*QUANTILES).map_elements(lambda us: us / 1e3, return_dtype=pl.Float64)
@@ -142,34 +134,34 @@ def time_quantiles(times: pl.LazyFrame, points: pl.DataFrame, quantity: str) -> 
 def connection_costs(points: pl.DataFrame) -> pl.DataFrame:
     """Return each server's memory and CPU, unthrottled, sorted by memory.
 
-    Columns: label, `memory_kib` of a connection and `cpu_us` of a message, and of each its
-    interval as low_… and high_….
+    Columns: label, `memory_kib` of a connection, `cpu_us` of a message, and the interval of each as
+    low_… and high_….
     """
     plain = points.filter(pl.col("environment") == "unthrottled").with_columns(
         memory_kib=MEMORY_PER_CONNECTION.of_trial.of_point(),
         cpu_us=CPU_PER_REPLY.of_trial.of_point(),
     )
+    names = {"median": "", "low": "low_", "high": "high_"}
     sides = [
-        stats.summarise(plain, ["label"], column).select(
-            "label", pl.col("median").alias(column), pl.col("low").alias(f"low_{column}"),
-            pl.col("high").alias(f"high_{column}"),
-        )
+        stats.summarise(plain, ["label"], column)
+        .drop("trials")
+        .rename({end: f"{prefix}{column}" for end, prefix in names.items()})
         for column in ("memory_kib", "cpu_us")
-    ]  # fmt: skip
+    ]
     return sides[0].join(sides[1], on="label").sort("memory_kib", nulls_last=True)
 
 
-# Points whose report is whole and counts connections: nothing was held at the others.
+# Points whose whole report counts connections.
 ASKED = pl.col("connections").fill_null(0) > 0
-# Connections that the server's pace left unopened, or half open, when the run ended.
+# Connections that were not open, or half open, when the run ended.
 LATE = ["outcome_unfinished", "outcome_not_opened"]
 
 
 def losses_table(points: pl.DataFrame) -> pl.DataFrame:
-    """Return sums over trials of who did not hold every connection or lost a message.
+    """Return the servers that did not hold every connection or lost a message; sums over trials.
 
-    Connections by how they fared, messages, client-limited trials. Late: not open yet when the run
-    ended. `client_lag_p99_ms` is the median over trials. A point without a report is in none of it.
+    Connections by outcome, messages, client-limited trials. Late: not open yet when the run ended.
+    `client_lag_p99_ms` is the median over trials. Points without a report do not count.
     """
     failed = ["handshake_timeout", "refused", "reset", "unreachable", "handshake_rejected",
               "closed_by_server", "protocol_error", "out_of_descriptors", "out_of_ports",
@@ -210,8 +202,8 @@ def on_one_cpu(points: pl.DataFrame) -> pl.DataFrame:
 def held(points: pl.DataFrame) -> pl.DataFrame:
     """Return label, whole, late, outcome_completed of today's servers on one CPU, unthrottled.
 
-    Whole: in every trial all connections were held and none timed out. Late: what was not held had
-    not been opened when the run ended.
+    Whole: in every trial all connections were held and none timed out. Late: the connections not
+    held had not been opened when the run ended.
     """
     plain = on_one_cpu(views.of_today(views.subjects(points)))
     kept = pl.col("outcome_completed") == pl.col("connections")

@@ -1,4 +1,4 @@
-"""How ten thousand WebSockets open: what limits it, whether it was warm, all at once or not.
+"""The opening of ten thousand WebSockets: its limits, its pace, and runs of another length.
 
 In: the experiment's points, seconds and samples, as `deathmatch.analysis.c10k` has them. Out:
 frames for tables.
@@ -10,30 +10,30 @@ from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.c10k import ASKED, ENVIRONMENT_TITLES, LATE, on_one_cpu
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.stats import Interval
+from deathmatch.data.laws.law import KEY
 
 # The first and the last fifth of a run are compared, as for the growth of the latency.
 _FIFTH = 0.2
-# A server whose opening falls below this share is kept from it by what it has open already.
+# An opening rate that falls below this share of the first: open connections keep it down.
 _STARVED = 0.25
 BUSY = 0.9
-"""The share of one CPU below which a server that opens ever fewer waits for something else."""
+"""Below this share of one CPU, a starved server waits for something other than its CPU."""
 
 
 def ceilings(points: pl.DataFrame, seconds: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
-    """Return what kept each server that did not open every connection, medians over trials.
+    """Return the limits of each server that did not open every connection; medians over trials.
 
     Columns: label, environment, held; cpus, the CPUs that its processes used in the last fifth of a
-    run; message_rate_rps, the messages due then that were answered, a second; message_rate_cpu_rps,
-    the same a CPU; opening_first_cps and opening_last_cps, connections begun a second in the first
-    and the last fifth; starved: the last is a small part of the first. A trial without samples, or
-    without a report, is not in it.
+    run; message_rate_rps, the answered messages a second of those due then; message_rate_cpu_rps,
+    the same per CPU; opening_first_cps and opening_last_cps, connections begun a second in the
+    first and the last fifth; starved: the last is a small part of the first. Trials without samples
+    or a report do not count.
     """
-    key = ["server", "variant", "n", RATE]
     late = points.filter(ASKED, pl.sum_horizontal(LATE) > 0).select(
-        *key, "label", "environment", "duration_us", held="outcome_completed"
+        *KEY, "label", "environment", "duration_us", held="outcome_completed"
     )
     begins = (1 - _FIFTH) * pl.col("duration_us")
-    within = seconds.join(late.select(*key, "duration_us"), on=key).with_columns(
+    within = seconds.join(late.select(*KEY, "duration_us"), on=KEY).with_columns(
         at_us=1e6 * pl.col("since_start_s")
     )
     first, last = pl.col("at_us") < _FIFTH * pl.col("duration_us"), pl.col("at_us") >= begins
@@ -41,24 +41,24 @@ def ceilings(points: pl.DataFrame, seconds: pl.DataFrame, samples: pl.DataFrame)
     begun = pl.col("count").filter
     opening = pl.col("quantity") == "handshake_time"
     answered = (pl.col("count") - pl.col("lost")).filter(pl.col("quantity") == "latency", last)
-    rates = within.group_by(key, maintain_order=True).agg(
+    rates = within.group_by(KEY, maintain_order=True).agg(
         message_rate_rps=answered.sum() / part_s,
         opening_first_cps=begun(opening, first).sum() / part_s,
         opening_last_cps=begun(opening, last).sum() / part_s,
     )
-    offered = samples.drop_nulls(RATE).join(late.select(*key, "duration_us"), on=key)
-    since_us = pl.col("time_us") - pl.col("time_us").min().over(key)
+    offered = samples.drop_nulls(RATE).join(late.select(*KEY, "duration_us"), on=KEY)
+    since_us = pl.col("time_us") - pl.col("time_us").min().over(KEY)
     used = (
         offered.filter((since_us >= begins) & (since_us <= pl.col("duration_us")))
-        .group_by(key, maintain_order=True)
+        .group_by(KEY, maintain_order=True)
         .agg(
             cpus=(pl.col("server_cpu_ns").last() - pl.col("server_cpu_ns").first())
             / (pl.col("time_us").last() - pl.col("time_us").first()) / 1e3
         )
     )  # fmt: skip
     trials = (
-        late.join(rates, on=key)
-        .join(used.filter(pl.col("cpus").is_finite(), pl.col("cpus") > 0), on=key)
+        late.join(rates, on=KEY)
+        .join(used.filter(pl.col("cpus").is_finite(), pl.col("cpus") > 0), on=KEY)
         .with_columns(message_rate_cpu_rps=pl.col("message_rate_rps") / pl.col("cpus"))
     )
     names = ["held", "cpus", "message_rate_rps", "message_rate_cpu_rps", "opening_first_cps",
@@ -73,7 +73,7 @@ def ceilings(points: pl.DataFrame, seconds: pl.DataFrame, samples: pl.DataFrame)
 
 
 def ceilings_table(limits: pl.DataFrame) -> pl.DataFrame:
-    """Return `ceilings` as a table shows it."""
+    """Return the printed table of `ceilings`."""
     whole = ["held", "message_rate_rps", "message_rate_cpu_rps", "opening_first_cps",
              "opening_last_cps"]  # fmt: skip
     return limits.with_columns(
@@ -85,9 +85,9 @@ def ceilings_table(limits: pl.DataFrame) -> pl.DataFrame:
 def side_by_side(points: pl.DataFrame) -> pl.DataFrame:
     """Return the trials of servers that ran at more than one level of `opening` or of `run`.
 
-    Columns: label, environment, trials, and medians: opening_max (connections in the making at a
-    time), held, connection_timeouts, opening_rate_cps, handshake_p50_ms, handshake_p99_ms,
-    latency_p50_ms, latency_p99_ms, growth.
+    Columns: label, environment, trials, and medians: opening_max (most handshakes at a time), held,
+    connection_timeouts, opening_rate_cps, handshake_p50_ms, handshake_p99_ms, latency_p50_ms,
+    latency_p99_ms, growth.
     """
     asked = points.filter(ASKED)
     same = ["server", "schedulers", "environment"]

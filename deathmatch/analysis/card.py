@@ -1,8 +1,7 @@
-"""What a server's card says: its numbers and those of its yardsticks, from one small dataset.
+"""The contents of a server's card: its numbers and its yardsticks', from one small dataset.
 
 In: an experiment of the dataset, as `deathmatch.analysis.views` has it. Out: a row for each server,
-ratios within rounds, and sentences; of the server's listen queue and its readiness mechanism a
-name and a sentence each.
+ratios within rounds, and sentences, also on the server's listen queue and readiness mechanism.
 """
 
 import statistics
@@ -17,6 +16,7 @@ from deathmatch.analysis.views import Experiment
 from deathmatch.capacity_search import search
 from deathmatch.data import limits
 from deathmatch.data.laws.law import KEY
+from deathmatch.data.strict.trial_checks import WAITS
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import measure_design
 from deathmatch.plan.measure_design import OPENING, PACES
@@ -28,7 +28,7 @@ from deathmatch.quantities.quantity import ALL_ANSWERED, RATE, REPLY, WRONG, Qua
 
 ECHO = "echo"
 BUSY = 1 / 3
-"""The share of the CPUs from which on other work is named: less may be an error of counting."""
+"""Other work is named from this share of the CPUs on: less may be an error of counting."""
 UNDER_WAY, PER_SECOND = PACES
 
 
@@ -47,7 +47,7 @@ REQUESTS = (
     Shown(definitions.SWITCHES_PER_REPLY, heading="Switches per reply"),
     Shown(definitions.LARGEST_RSS, heading="Memory (MB)"),
 )  # fmt: skip
-"""Shown of servers that are offered requests, at the rate at which their costs are compared.
+"""Columns of servers that are offered requests, at the rate at which costs are compared.
 
 Latency counts from when a request was due.
 """
@@ -58,14 +58,14 @@ MESSAGES = (
     Shown(QUANTITIES["message_latency_p50_us"], heading="Latency, median (µs)"),
     Shown(QUANTITIES["message_latency_p95_us"], heading="p95 (µs)"),
 )  # fmt: skip
-"""Shown of servers that hold WebSocket connections; latency counts from the intended send."""
+"""Columns of servers that hold WebSocket connections; latency is from the intended send."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """What searches found: a capacity over rounds, a rate that the server answered, or no rate.
+    """The result of searches: a capacity over rounds, a bound of it, or the reason for neither.
 
-    `bound`: the client's own limit came first, so that the server may answer more.
+    `bound`: the client's own limit came first, so the server may answer more.
     """
 
     rate: Interval = NO_TRIAL
@@ -77,9 +77,9 @@ class Capacity:
 class Row:
     """A server of the card.
 
-    `cost` is CPU per reply, or per echo, at the rate that all carry, `over_it` the subject's over
-    this server's within rounds. `values` has the median of each column. `counts`: cost and values
-    are of points that count; where there is none, they are of all the others.
+    `cost` is CPU per reply, or per echo, at the rate that all servers answer; `over_it` is the
+    subject's cost over this server's within rounds. `values` has the median of each column.
+    `counts`: cost and values are of points that count; without such points, of all points.
     """
 
     server: str
@@ -95,17 +95,17 @@ class Row:
 
     @property
     def failed(self) -> bool:
-        """Whether it could not be measured."""
+        """Whether the server could not be measured."""
         return self.outcome not in MEASURED
 
 
 def columns(held: Experiment) -> tuple[Shown, ...]:
-    """Return what a card of the experiment shows besides cost and capacity."""
+    """Return the columns of an experiment's card besides cost and capacity."""
     return REQUESTS if measure_design.searches(held.name) else MESSAGES
 
 
 def rows(held: Experiment, subject: str) -> list[Row]:
-    """Return a row for each server that was tried: the subject first, then the cheapest first."""
+    """Return a row for each server that was tried: the subject, then the others by their cost."""
     timed = held.points.join(by_trial.of_points(held.times, "latency"), on=KEY, how="left")
     compared = timed.filter(pl.col(RATE) == common_rps(held))
     costs = _costs(held, by_trial.counted(compared))
@@ -154,7 +154,7 @@ def _row(
 
 
 def _opened(points: pl.DataFrame, level: int) -> pl.DataFrame:
-    """Return the points whose connections are opened at a level of OPENING; all without it."""
+    """Return the points at a level of OPENING; all points of an experiment without it."""
     return points.filter(pl.col(OPENING) == level) if OPENING in points.columns else points
 
 
@@ -180,9 +180,9 @@ def alarms(held: Experiment) -> dict[str, str]:
 
 
 def _costs(held: Experiment, points: pl.DataFrame) -> pl.DataFrame:
-    """Return server, n and `cost_us` of each trial: CPU per reply, or of an echo.
+    """Return server, n and `cost_us` of each trial: CPU per reply, or per echo.
 
-    An echo's is that of the later half of the run once as many connections are open as ever.
+    An echo's cost is measured in the later half of a run, once all its connections are open.
     """
     if measure_design.searches(held.name):
         found = by_trial.values(points, CPU_PER_REPLY, ["server"])
@@ -212,13 +212,13 @@ def _costs(held: Experiment, points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _capacity(probes: pl.DataFrame) -> Capacity:
-    """Return a server's capacity over the searches that found one; what most of them show."""
+    """Return a server's capacity or its bound, by the outcome that most searches have."""
     ends = searched.ends(probes)
     found, limited = (ends.filter(outcome=how) for how in (search.FOUND, search.CLIENT))
     if len(limited) > len(found):
         return Capacity(stats.interval(limited[searched.CAPACITY].to_list()), bound=True)
     if len(found) == 1:
-        # The interval of one search is its own.
+        # A single search has an interval of its own.
         rate, low, high = found.select("^capacity(_low|_high)?_rps$").row(0)
         return Capacity(Interval(1, rate, low, high))
     if len(found):
@@ -227,7 +227,7 @@ def _capacity(probes: pl.DataFrame) -> Capacity:
     answered, late = (probes.filter(pl.col("over") == over)[RATE] for over in (False, True))
     if len(answered) and len(late):
         low, high = map(phrases.number, sorted((answered.max(), late.min())))
-        reason += f"; what was in time and what was late change sides between {low} and {high}"
+        reason += f"; the change from in time to late lies between {low} and {high}"
     return Capacity(reason=reason)
 
 
@@ -237,7 +237,7 @@ def _median(points: pl.DataFrame, quantity: Quantity) -> float | None:
 
 
 def why(held: Experiment, row: Row) -> str:
-    """Return what limited the server at its capacity, in a phrase with the number that shows it."""
+    """Return the server's limit at its capacity, in a phrase with the number that shows it."""
     over = held.probes.filter(pl.col("over"), ~pl.col("client_limited"), server=row.server)
     if over.is_empty():
         return "unknown"
@@ -251,10 +251,10 @@ def why(held: Experiment, row: Row) -> str:
 
 
 def verdict(held: Experiment, made: Sequence[Row]) -> str:
-    """Return in one sentence what the card shows of its subject, the first of the rows."""
+    """Return the card's result for its subject, the first of the rows, in one sentence."""
     subject = made[0]
     if subject.failed:
-        # Each failed check has a clause; the card lists all of them below.
+        # The first failed check; the card lists all of them below.
         reason = f": {subject.reason.splitlines()[0].split('; ')[0]}" if subject.reason else ""
         return f"{subject.title} was not measured: {subject.outcome}{reason}."
     if not subject.counts:
@@ -286,7 +286,7 @@ def _rate(held: Experiment) -> str:
 
 
 def marked(row: Row, number: str) -> str:
-    """Return a number of a server, in parentheses if it is of points that do not count."""
+    """Return a server's number, in parentheses if it is of points that do not count."""
     return number if row.counts or number == "–" else f"({number})"
 
 
@@ -314,7 +314,9 @@ def capacity_sentence(held: Experiment, row: Row) -> str:
         return f"Its capacity was not found: {found.reason}."
     if found.bound:
         most = phrases.number(found.rate.estimate)
-        return f"Its capacity is more than {most} requests a second, all that this client offers."
+        return (
+            f"Its capacity is more than {most} requests a second, the most that this client offers."
+        )
     return (
         f"Its capacity is {phrases.brackets(found.rate)} requests a second; what limits it: "
         f"{why(held, row)}."
@@ -336,12 +338,8 @@ def other_work(held: Experiment) -> float | None:
     return statistics.median(worst)
 
 
-WAITS = "waits with "
-"""How the conformance check of a readiness mechanism begins (`measure.conformance`)."""
-
-
 def facts(held: Experiment, records: Sequence[Mapping], server: Server) -> list[tuple[str, str]]:
-    """Return what is known of one server's connections, in the order of the card."""
+    """Return names and sentences on one server's connections, in the order of the card."""
     trials, points, samples = (
         frame.filter(pl.col("server") == server.name)
         for frame in (held.trials, held.points, held.samples)
@@ -358,7 +356,7 @@ def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) 
     granted = samples["accept_queue_limit"].max()
     said = "the experiment sets none" if asked is None else f"requested {phrases.number(asked)}"
     said += (
-        ", the kernel's was not read" if granted is None
+        ", the kernel's value was not read" if granted is None
         else f", the kernel has {phrases.number(granted)}"
     )  # fmt: skip
     if points.is_empty():
@@ -371,9 +369,7 @@ def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) 
         said += f"; {phrases.number(overflows)} overflows at {rate} a second"
     if longest is None:
         return said
-    return (
-        f"{said}; at most {phrases.number(longest)} waited at the moments when a sample was taken"
-    )
+    return f"{said}; samples saw at most {phrases.number(longest)} waiting"
 
 
 def _readiness(records: Sequence[Mapping]) -> str:

@@ -23,27 +23,16 @@ from deathmatch.analysis import (
     trial_tests,
     verdict_words,
 )
+from deathmatch.analysis import ledger as ledgers
 from deathmatch.analysis.comparison import Selector
 from deathmatch.analysis.findings import Result
-from deathmatch.analysis.judging import (
-    DECIDED,
-    MINIMUM_TRIALS,
-    NOT_RUN,
-    OPEN,
-    TESTED,
-    UNREACHED,
-    Judgement,
-    Part,
-)
+from deathmatch.analysis.judging import NOT_RUN, Judgement, Part
 from deathmatch.analysis.ledger import Entry, Need, Side, Verdict
-from deathmatch.analysis.ledger import read as ledger_of_run
-from deathmatch.analysis.ledger import write as write_ledger
 from deathmatch.analysis.published import Claim
 from deathmatch.data import archive, sittings
 from deathmatch.hosts import sandbox
 from deathmatch.plan import paths
 
-NOT_RECORDED = "not recorded"
 _LACKS = {
     judging.SATURATION: (
         "an overload: more requests than a server answers",
@@ -72,7 +61,7 @@ def family(dataset: str) -> tuple[list[Entry], list[Result]]:
     In a run of Snakemake they are read from the file that the rule `ledger` wrote. Raises UserError
     if the dataset has frozen rules, and they are others.
     """
-    known = ledger_of_run(dataset)
+    known = ledgers.read(dataset)
     if known is not None:
         return known
     sittings.check_complete(dataset)
@@ -86,10 +75,10 @@ def family(dataset: str) -> tuple[list[Entry], list[Result]]:
 def marked(
     entries: Sequence[Entry], results: Sequence[Result] = ()
 ) -> tuple[list[Entry], list[Result]]:
-    """Return entries and findings, with what each does not survive of all being tested together.
+    """Return entries and findings, each with the corrections that it does not survive.
 
-    The tests are the verdicts of `then` and `now` that have trials enough, one where both are one,
-    and the findings that have.
+    The tests are the verdicts of `then` and `now` with enough trials (one test if both are the
+    same) and the findings with enough trials.
     """
     made = [verdict for entry in entries for verdict in entry.verdicts.values()]
     tests = [*filter(is_tested, made), *(one for one in results if one.is_tested)]
@@ -106,8 +95,8 @@ def marked(
 
 
 def is_tested(verdict: Verdict) -> bool:
-    """Return whether a verdict is that of a test, of trials enough."""
-    return verdict.verdict in TESTED and verdict.interval.trials >= MINIMUM_TRIALS
+    """Return whether a verdict is that of a test with enough trials."""
+    return verdict.verdict in judging.TESTED and verdict.interval.trials >= judging.MINIMUM_TRIALS
 
 
 def entry(dataset: str, claim: Claim) -> Entry:
@@ -142,7 +131,7 @@ def verdict(dataset: str, claim: Claim, when: str) -> Verdict:
         word != NOT_RUN
         or all(rows is not None for rows in _compared(dataset, claim, when, selecting.points))
     ):
-        word = UNREACHED
+        word = judging.UNREACHED
         why = ". ".join(f"needed: {need.needed}; there: {need.there}" for need in unmet)
     elif word == NOT_RUN:
         reasons = (comparing.why_absent(dataset, claim.experiment, one) for one in decided.parts)
@@ -154,9 +143,9 @@ def verdict(dataset: str, claim: Claim, when: str) -> Verdict:
         word,
         decided.interval,
         decided.as_claimed,
-        decided.direction if word in DECIDED | {OPEN} else None,
+        decided.direction if word in judging.DECIDED | {judging.OPEN} else None,
         decided.on_edge,
-        judging.error(decided) if word in DECIDED else None,
+        judging.error(decided) if word in judging.DECIDED else None,
         ages=ages,
         of_the_time=releases.of_the_time(claim.source, ages),
         why=why,
@@ -168,7 +157,7 @@ def verdict(dataset: str, claim: Claim, when: str) -> Verdict:
 
 
 def _needs(dataset: str, claim: Claim, when: str, decided: Judgement) -> Iterator[Need]:
-    """Return what data must have reached before they speak to a claim, and what was there."""
+    """Return the conditions that data must reach to decide a claim, and what they reached."""
     for one in claim.conditions(when):
         part = comparing.part(dataset, claim.experiment, one)
         there = verdict_words.effect_text(judging.effect(part.sides, part.paired))
@@ -178,7 +167,7 @@ def _needs(dataset: str, claim: Claim, when: str, decided: Judgement) -> Iterato
     if claim.cpus:
         own = _free_cpus(dataset, claim, when)
         text = f"{claim.cpus} CPUs of the server on which no client runs"
-        yield Need(text, NOT_RECORDED if own is None else str(own), (own or 0) >= claim.cpus)
+        yield Need(text, "not recorded" if own is None else str(own), (own or 0) >= claim.cpus)
     if decided.lacks == judging.DURATION:
         least_s = max(one.least_s for one in claim.compared(when))
         yield Need(f"points of {least_s} s or more", "shorter ones", met=False)
@@ -187,7 +176,7 @@ def _needs(dataset: str, claim: Claim, when: str, decided: Judgement) -> Iterato
 
 
 def _free_cpus(dataset: str, claim: Claim, when: str) -> int | None:
-    """Return on how many CPUs a server that is compared ran without a client; None: unknown."""
+    """Return the most CPUs that a compared server had without a client; None if unknown."""
     own = [
         len({*server} - {*(client or ())})
         for frame in _compared(dataset, claim, when, selecting.trials)
@@ -201,14 +190,14 @@ def _free_cpus(dataset: str, claim: Claim, when: str) -> int | None:
 def _compared(
     dataset: str, claim: Claim, when: str, table: Callable
 ) -> Iterator[pl.DataFrame | None]:
-    """Return the rows of each side of what is compared; None for one that has none."""
+    """Return the rows of each side of each comparison; None for a side without rows."""
     for one in claim.compared(when):
         for selector in one.sides:
             yield selecting.selected(dataset, claim.experiment, selector, table)
 
 
 def _sides(dataset: str, experiment: str, decided: Judgement) -> tuple[Side, ...]:
-    """Return what was divided by what, with the values that were compared."""
+    """Return the sides of the decisive comparison, with the values that were compared."""
     part = decided.part
     if not part:
         return ()
@@ -219,7 +208,7 @@ def _sides(dataset: str, experiment: str, decided: Judgement) -> tuple[Side, ...
 
 
 def compared_values(part: Part) -> list[list[float]]:
-    """Return the values of each side that are compared: in the blocks that all sides have."""
+    """Return the compared values of each side: those of the blocks that all sides have."""
     blocks = [side.blocks for side in part.sides if side]
     shared = set.intersection(*blocks) if part.paired and blocks else set()
     return [
@@ -241,5 +230,5 @@ def main(given: argparse.Namespace) -> int:
     """Write the ledger of the dataset named on the command line."""
     sandbox.die_with_owner()
     paths.check_dataset(given.dataset, "--dataset")
-    write_ledger(family(given.dataset), given.out)
+    ledgers.write(family(given.dataset), given.out)
     return 0

@@ -1,6 +1,6 @@
-"""Classes of variants that cannot be told apart, each formed against a fixed anchor.
+"""Classes of variants between which trials show no difference, each with a fixed anchor.
 
-In: one value a trial of each variant, by round. Out: the class of each, 1 the best.
+In: one value a trial of each variant, by round. Out: the class of each variant; 1 is the best.
 """
 
 from collections.abc import Mapping
@@ -16,25 +16,24 @@ from deathmatch.quantities.definitions import CPU_PER_REPLY
 from deathmatch.quantities.quantity import RATE, Quantity
 
 CLASS = "class"
-HEADING = {CLASS: "Class"}
 EXPLAINED = (
-    "Class: those that cannot be told apart share one. The best of those in no class yet is its "
-    "anchor; the others join, in their order, until one is told from it within rounds. With fewer "
-    "than five trials there is none."
+    "Class: variants without a difference that trials show share one. The best without a class is "
+    "the anchor; the next ones join it, in their order, until one differs from it within rounds. "
+    "Variants with fewer than five trials have no class."
 )
 LEAST_ROUNDS = 5
-"""With fewer, only what differs manyfold could be told apart, and a class would say nothing."""
+"""Fewer rounds would only show differences of several times, and classes would mean nothing."""
 Name = TypeVar("Name")
 
 
 def of_values(known: Mapping[Name, Values], higher_is_better: bool) -> dict[Name, int]:
     """Return the class of each variant with LEAST_ROUNDS or more, by its name, the best first.
 
-    The ratio within rounds to the anchor is tested as the ledger tests one (`judging.effect`), at
-    ERROR over the number of pairs: with whichever variant chance makes the anchor, all of a set of
-    equal ones share a class in 1 - ERROR of such sets or more (Bonferroni). What is known by a
-    bound alone, or shares fewer than LEAST_ROUNDS with the anchor, is told from nothing. Values
-    must be positive (ValueError).
+    The ratio to the anchor within rounds is tested as in the ledger (`judging.effect`), at ERROR
+    over the number of pairs: whichever variant becomes the anchor by chance, equal variants all
+    share a class in at least 1 - ERROR of cases (Bonferroni). A variant with bounds alone, or with
+    fewer than LEAST_ROUNDS in common with the anchor, differs from nothing. Values must be
+    positive (ValueError).
     """
     enough = {name: one.all for name, one in known.items() if len(one) >= LEAST_ROUNDS}
     means = {name: mean_interval(trials, ERROR).estimate for name, trials in enough.items()}
@@ -57,9 +56,10 @@ def _are_told_apart(anchor: Values, other: Values, level: float) -> bool:
 
 
 def by_cost(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return the columns `by` and CLASS of each group, by CPU per reply: the cheapest first.
+    """Return the columns `by` and CLASS of each group by CPU per reply, the cheapest first.
 
-    `points` are those that count; at the lowest rate that all groups have, no row without one.
+    `points` are those that count, compared at the lowest rate that all groups have; no row without
+    such a rate.
     """
     offered = points.filter(pl.col(RATE) > 0)
     parts = offered.partition_by(by)
@@ -69,7 +69,7 @@ def by_cost(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
 
 def of_trials(trials: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFrame:
-    """Return the same of rows with `by`, the round `n` and a column with the quantity's name."""
+    """Return the classes of rows with `by`, the round `n` and a column of the quantity's name."""
     known = {
         group: Values(dict(part.select("n", quantity.name).drop_nulls().iter_rows()))
         for group, part in trials.partition_by(by, as_dict=True, maintain_order=True).items()

@@ -33,9 +33,9 @@ def effect(
 
 
 def why_absent(dataset: str, experiment: str, known: Part) -> str:
-    """Return why `part` has no number in a dataset, as the end of a sentence; "" if it has.
+    """Return why `part` has no number in a dataset, as the end of a sentence; "" if it has one.
 
-    Of a comparison with two sides, the first that has none.
+    The reason is that of the first side without a value.
     """
     for selector, side in zip(known.comparison.sides, known.sides):
         if not side:
@@ -60,5 +60,5 @@ def _why_absent(dataset: str, experiment: str, compared: Comparison, selector: S
         return f"{name}: {views.why_not_measured({'outcome': 'measured'}, points)}"
     statistic = str(selector.get("statistic", compared.statistic))
     if selecting.values(dataset, experiment, selector | {"statistic": statistic}):
-        return f"{name}: it was offered no rate that counts for all that is compared"
+        return f"{name}: no offered rate counts for all compared variants"
     return f"{name}: no {QUANTITIES[statistic].title} was recorded"

@@ -1,4 +1,4 @@
-"""What a claim or a finding compares: one variant or two, a quantity, and the claimed range."""
+"""Comparisons of claims and findings: one variant or two, a quantity, and the claimed range."""
 
 import math
 from typing import Literal, Self
@@ -11,7 +11,7 @@ from deathmatch.quantities.quantity import Kind, Quantity
 
 INFINITE = math.inf
 Selector = dict[str, str | int | float | dict[str, str | int]]
-"""Columns and the level that each has, which together pick one variant or point of it."""
+"""Columns and their levels, which together select one variant or one of its points."""
 Statistic = Literal[*QUANTITIES]
 
 

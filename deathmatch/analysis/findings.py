@@ -1,7 +1,8 @@
 """The study's nine findings, as a dataset shows them: data/published/findings.toml, evaluated.
 
-In: that file, and the tables of a dataset. Out: for each finding whether it holds, its number with
-its interval, and why where it could not be told. The verdict is the ledger's (`judging`).
+In: that file, and the tables of a dataset. Out: whether each finding holds, its number with its
+interval, and the reason where it could not be told. The verdict is made as in the ledger
+(`judging`).
 """
 
 import math
@@ -48,8 +49,8 @@ class _File(Spec):
 class Shown:
     """One comparison as a dataset shows it.
 
-    `where`: at which rate, for how long, by which client and in how many trials. `absent`: why it
-    has no number; "" otherwise.
+    `where`: the rate, the duration and the number of trials. `absent`: why there is no number; ""
+    otherwise.
     """
 
     comparison: Comparison
@@ -69,9 +70,9 @@ class Shown:
 
     @cached_property
     def interval(self) -> Interval:
-        """The mean over trials with Student's interval; of counts the range of the trials.
+        """The mean over trials with Student's interval, or the range of the trials for counts.
 
-        It has finite ends, or none.
+        Both ends are finite or absent.
         """
         known = self.judgement.interval if self._is_count else _effect(self.part)
         finite = None not in (known.low, known.high) and math.isfinite(known.high - known.low)
@@ -84,14 +85,14 @@ class Shown:
 
     @property
     def words(self) -> str:
-        """The number of a ratio in words, as "about two thirds"; of others with its unit alone."""
+        """A ratio in words, as "about two thirds"; any other number with its unit alone."""
         value = self.interval.estimate
         if value and len(self.part.sides) == 2:
             return phrases.in_words(value)
         return self.text_of(Interval(self.interval.trials, value))
 
     def text_of(self, known: Interval) -> str:
-        """Return an interval, or a bound, of what is compared with its unit."""
+        """Return an interval or a bound of the comparison, with its unit."""
         quantity = self.comparison.quantity
         if known.estimate is None or not math.isfinite(known.estimate):
             return ""
@@ -108,7 +109,7 @@ class Shown:
 
     @property
     def why(self) -> str:
-        """Why it has no number, or does not hold with it; "" if it holds."""
+        """Why there is no number, or why it does not hold; "" if it holds."""
         verdict, comparison = self.judgement.verdict, self.comparison
         if self.absent or verdict == judging.REPLICATED:
             return self.absent
@@ -130,7 +131,7 @@ class Shown:
 class Result:
     """A finding as a dataset shows it.
 
-    `fragile`: what it does not survive if all claims and findings are tested together.
+    `fragile`: the corrections for testing all claims and findings together that it fails.
     """
 
     finding: Finding
@@ -145,7 +146,7 @@ class Result:
 
     @property
     def in_words(self) -> str:
-        """The finding with its number in words, what that is of, and its load."""
+        """The finding with its number in words, the measure and its load."""
         known = self.shown[0]
         load = known.where.rpartition("n = ")[0].rstrip(", ")
         return ", ".join(
@@ -156,7 +157,7 @@ class Result:
 
     @property
     def said(self) -> str:
-        """The finding as the first sentence of a text, bold if it holds, else with its verdict."""
+        """The finding as the first sentence of a text: bold if it holds, else with its verdict."""
         if self.standing == HOLDS:
             return f"**{self.finding.sentence}**{self.fragile and f' ({self.fragile})'}."
         return f"{self.finding.sentence}? {self.verdict[0].upper()}{self.verdict[1:]}."
@@ -174,13 +175,13 @@ class Result:
 
     @property
     def is_tested(self) -> bool:
-        """Whether its standing is that of a test, of trials enough."""
+        """Whether its standing is that of a test with enough trials."""
         trials = min(one.judgement.interval.trials for one in self.shown)
         return self.standing == FAILS or trials >= judging.MINIMUM_TRIALS
 
     @property
     def error(self) -> float | None:
-        """The smallest level at which its standing would be the same; None if nothing is told."""
+        """The smallest level at which its standing would be the same; None if it is undecided."""
         words = {HOLDS: judging.REPLICATED, FAILS: judging.NOT}
         parts = tuple(one.part for one in self.shown)
         word = words.get(self.standing, judging.OPEN)
@@ -188,7 +189,7 @@ class Result:
 
     @property
     def why(self) -> str:
-        """What was seen where it does not hold, or why it could not be told; "" where it holds."""
+        """The observation if it does not hold, or why it could not be told; "" if it holds."""
         if self.standing == HOLDS:
             return ""
         wanted = judging.NOT if self.standing == FAILS else None
@@ -209,7 +210,7 @@ class Result:
 def load(dataset: str = "") -> tuple[Finding, ...]:
     """Return the findings in their order; UserError with file and key for a mistake.
 
-    With a dataset, as it decides them (`published.later`).
+    With a dataset, the findings as it decides them (`published.later`).
     """
     raw = validation_errors.parse(FILE.read_bytes(), FILE.name)
     own = validation_errors.validated(_File, raw, FILE.name)
@@ -222,7 +223,7 @@ def load(dataset: str = "") -> tuple[Finding, ...]:
 def evaluate(dataset: str) -> list[Result]:
     """Return each finding as a dataset shows it, each tested by itself.
 
-    One that `published.deciders` leaves to another dataset is as that one shows it.
+    A finding that `published.deciders` leaves to another dataset is as that one shows it.
     """
     sittings.check_complete(dataset)
     others = published.deciders(dataset)
@@ -255,7 +256,7 @@ def _result(dataset: str, finding: Finding) -> Result:
 
 
 def shown(dataset: str, experiment: str, comparison: Comparison, family: int = 1) -> Shown:
-    """Return one comparison of a dataset, judged as one of a family of so many."""
+    """Return one comparison of a dataset, judged as one of `family` comparisons."""
     part = comparing.part(dataset, experiment, comparison)
     if not all(part.sides):
         absent = comparing.why_absent(dataset, experiment, part)
@@ -265,9 +266,9 @@ def shown(dataset: str, experiment: str, comparison: Comparison, family: int = 1
 
 
 def _judged(part: Part, family: int) -> Judgement:
-    """Return the judgement on a part: of a count by its trials, else by the ledger's test.
+    """Return the judgement on a part: by the ledger's test, or for a count by all its trials.
 
-    Three trials, or four, would not decide a count against one half.
+    Three or four trials would not decide the share of a count's trials against one half.
     """
     if part.sides[0].kind != Kind.COUNT or len(part.sides) > 1:
         return judging.tested(part, family)
@@ -281,7 +282,7 @@ def _judged(part: Part, family: int) -> Judgement:
 
 
 def _effect(part: Part) -> Interval:
-    """Return the interval of a part as the test has it; NO_TRIAL where a value has no place."""
+    """Return the interval of a part as its test has it; the median's where that has no scale."""
     if not all(part.sides):
         return NO_TRIAL
     try:
@@ -291,9 +292,9 @@ def _effect(part: Part) -> Interval:
 
 
 def _where(dataset: str, experiment: str, comparison: Comparison, part: Part) -> str:
-    """Return "at 3 000 req/s, 5 s each, n = 3" of the points that were compared."""
+    """Return the load of the compared points: "at 3 000 req/s, 5 s each, n = 3"."""
     counts = sorted({len(side) for side in part.sides})
-    n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
+    n = f"n = {_range(counts)}"
     chosen = selecting.compared_variants(dataset, experiment, comparison)
     frames = [variant.points for variant, _ in chosen]
     if RATE not in frames[0].columns:
@@ -305,14 +306,12 @@ def _where(dataset: str, experiment: str, comparison: Comparison, part: Part) ->
 
 
 def _range(values: list[float]) -> str:
-    low, high = (
-        phrases.number(end, 0 if end == int(end) else 1) for end in (values[0], values[-1])
-    )
-    return low if low == high else f"{low} to {high}"
+    ends = (values[0], values[-1])
+    return phrases.span(*(phrases.number(end, 0 if end == int(end) else 1) for end in ends))
 
 
 def _brackets(known: Interval) -> str:
-    """Return an interval with three digits, or with all before the point."""
+    """Return an interval with three significant digits, or with all digits before the point."""
     size = abs(known.estimate or 0)
     return phrases.brackets(
         known, 0 if size >= 100 or size == int(size) else 1 if size >= 10 else 2

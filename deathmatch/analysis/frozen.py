@@ -30,9 +30,9 @@ class Frozen(Spec):
 
 
 def rules_hash(dataset: str) -> str:
-    """Return the SHA-256 of all that decides a verdict on a dataset, but for its trials.
+    """Return the SHA-256 of all that decides a verdict on a dataset, except its trials.
 
-    Of what the files say, not of the files: who moves a claim to another one changes nothing.
+    It covers the parsed contents: moving a claim to another file changes nothing.
     """
     rules = {
         "margins": [trial_tests.ERROR, judging.MINIMUM_TRIALS, trial_tests.HOLM],
@@ -45,14 +45,14 @@ def rules_hash(dataset: str) -> str:
 
 
 def not_tested(dataset: str) -> list[str]:
-    """Return what a dataset does not test, sorted: of untested.toml, and what else it leaves."""
+    """Return the names that a dataset does not test, sorted: untested.toml's and other claims."""
     decided = {claim.id for claim in published.claims_of(dataset)}
     named = {*(one.id for one in published.untested()), *(one.id for one in published.claims())}
     return sorted(named - decided)
 
 
 def tests(dataset: str = "") -> int:
-    """Return how many tests there are: then and now of every claim, and the findings."""
+    """Return the number of tests: then and now of every claim, and the findings."""
     claims = published.claims_of(dataset)
     return sum(1 if claim.same else 2 for claim in claims) + len(findings.load(dataset))
 

@@ -9,16 +9,17 @@ import polars as pl
 
 from deathmatch.analysis import findings, phrases, selecting
 from deathmatch.analysis.findings import Result, Shown
+from deathmatch.data.laws.law import TRIAL
 from deathmatch.quantities.quantity import RATE
 
 LISTED = 3
-"""So many other rates are listed; of more, the least and the largest number."""
+"""At most so many other rates are listed; of more, the smallest and the largest number."""
 
 
 def rows(results: Sequence[Result]) -> pl.DataFrame:
     """Return place, what, trials, elsewhere and minutes, of each comparison in order.
 
-    `minutes`: what the trials of its sides took; None without them.
+    `minutes`: the duration of the trials of its sides; None without trials.
     """
     return pl.DataFrame(
         [
@@ -59,17 +60,13 @@ def _elsewhere(place: tuple[str, str], shown: Shown, behind: list[pl.DataFrame])
         there = shown.comparison.model_copy(update=sides | {"rate": None, "least_s": 0})
         again = findings.shown(*place, there)
         if again.number:
-            known.append((again.interval.estimate, f"{again.number} at {_rate(rate_rps)}"))
+            rate = f"{phrases.number(rate_rps)} req/s" if rate_rps else "no fixed rate"
+            known.append((again.interval.estimate, f"{again.number} at {rate}"))
     if len(known) > LISTED:
         return f"{len(known)} other rates, from {min(known)[1]} to {max(known)[1]}"
     return "; ".join(text for _, text in known)
 
 
 def _minutes(place: tuple[str, str], behind: list[pl.DataFrame]) -> float:
-    key = ["server", "variant", "n"]
-    trials = pl.concat(points.select(key) for points in behind)
-    return selecting.trials(*place).join(trials, on=key, how="semi")["wall_us"].sum() / 60e6
-
-
-def _rate(rate_rps: int) -> str:
-    return f"{phrases.number(rate_rps)} req/s" if rate_rps else "no fixed rate"
+    trials = pl.concat(points.select(TRIAL) for points in behind)
+    return selecting.trials(*place).join(trials, on=TRIAL, how="semi")["wall_us"].sum() / 60e6

@@ -1,8 +1,8 @@
-"""What releases of a system cost, over the years: the experiment history.
+"""Costs and capacities of a system's releases over the years: the experiment history.
 
-In: `[release]` of each server.toml, the points and probes of the experiment, and what the posts
-reported. Out: frames with a row for each release, or for each pair of neighbours, in the order of
-system, year and runtime.
+In: `[release]` of each server.toml, the points and probes of the experiment, and the posts' rates.
+Out: frames with a row for each release, or for each pair of neighbours, in the order of system,
+year and runtime.
 """
 
 import re
@@ -18,37 +18,31 @@ from deathmatch.quantities.quantity import RATE, Quantity
 
 EXPERIMENT = "history"
 JUMP = 4 / 3
-"""A jump: a release costs over a third more than the one before it, or that one than this."""
+"""A jump: of two consecutive releases, one costs over a third more than the other."""
 
 NEAR_YEARS = 3
-"""A release is of a post's time at most so many years before or after it."""
+"""A release is of a post's time if it is at most so many years before or after it."""
 
 OWN_RUNTIME = "its own"
 """The runtime of a release that is one itself."""
 
-CAPACITY_HEADING = "capacity (req/s)"
 
 RELEASE = {
-    "system": pl.String,
-    "year": pl.Int64,
-    "release": pl.String,
-    "runtime": pl.String,
-    "jump": pl.String,
-    "server": pl.String,
-}
+    "system": pl.String, "year": pl.Int64, "release": pl.String, "runtime": pl.String,
+    "jump": pl.String, "server": pl.String,
+}  # fmt: skip
 CHANGE = {
-    "system": pl.String,
-    "before": pl.String,
-    "after": pl.String,
-    "same_release": pl.Boolean,  # on another runtime
-    "runtime": pl.String,
-    "why": pl.String,  # of a jump, as the later release's server.toml explains it
-    **stats.INTERVAL,  # of the ratio of a quantity, later over earlier, paired by round: its
-    # geometric mean with Student's interval, as a claim's
-    "chance": pl.Float64,  # that a ratio as far from 1 is noise; null of fewer than two rounds
-}
+    "system": pl.String, "before": pl.String, "after": pl.String, "same_release": pl.Boolean,
+    "runtime": pl.String, "why": pl.String, **stats.INTERVAL, "chance": pl.Float64,
+}  # fmt: skip
+"""Columns of two releases, `before` and `after`.
 
-# How the sources name a system, where that is not its name here.
+`same_release`: on another runtime. `why`: the cause of a jump, by the later release's server.toml.
+INTERVAL is of a quantity's ratio, later over earlier, paired by round: the geometric mean with
+Student's interval, as for a claim; `chance` is its p-value, null with fewer than two rounds.
+"""
+
+# The name here of systems that the sources name differently.
 _CALLED = {"Yucan": "OTP", "eventlet wsgi": "eventlet"}
 _SOURCES = ("walkin2009", "day2011", "ostinelli2011")
 
@@ -56,7 +50,7 @@ _SOURCES = ("walkin2009", "day2011", "ostinelli2011")
 def releases() -> pl.DataFrame:
     """Return a row for each server that is a dated release of a system, with RELEASE's columns.
 
-    `year` is that of the release; of a runtime, whose later releases repair it, that of its series.
+    `year` is that of the release, or of the series for a runtime, whose later releases repair it.
     """
     rows = [
         {
@@ -75,7 +69,7 @@ def releases() -> pl.DataFrame:
 
 
 def _order(row: dict) -> tuple:
-    # Of one year, the earlier release; of one release, the earlier runtime: OpenJDK 8 before 25.
+    # Within a year by release, within a release by runtime: OpenJDK 8 before 25.
     numbers = [
         [int(number) for number in re.findall(r"\d+", name)]
         for name in (_library(row), row["runtime"])
@@ -84,12 +78,12 @@ def _order(row: dict) -> tuple:
 
 
 def _library(row: dict) -> str:
-    """Return "Netty 4.1.68" of "Netty 4.1.68 on OpenJDK 8u504", and of what a comma follows."""
+    """Return "Netty 4.1.68" of "Netty 4.1.68 on OpenJDK 8u504" or "Netty 4.1.68, epoll"."""
     return re.split(r",| on ", row["release"])[0]
 
 
 def _year(release: Release) -> int | None:
-    # Of others the series may be that of the runtime below them.
+    # The series of a release on a runtime may be that of the runtime.
     own = None if release.runtime else release.series_year
     return own or release.year
 
@@ -97,8 +91,8 @@ def _year(release: Release) -> int | None:
 def over_years(points: pl.DataFrame, quantity: Quantity) -> pl.DataFrame:
     """Return for each release that was measured the interval of a quantity over its trials.
 
-    Columns: those of RELEASE and of `stats.INTERVAL`. `points` are those that count; the trials, of
-    the rounds that all releases of a system have.
+    Columns: those of RELEASE and of `stats.INTERVAL`. `points` are those that count, of the rounds
+    that all releases of a system have.
     """
     trials = releases().select("system", "server").join(by_trial(points, quantity), on="server")
     shared = [
@@ -118,7 +112,7 @@ def capacities(probes: pl.DataFrame) -> pl.DataFrame:
 
 
 def capacity_by_trial(probes: pl.DataFrame) -> pl.DataFrame:
-    """Return the capacity that each search found, else null: server, n, capacity_rps."""
+    """Return server, n and capacity_rps of each search; null if it found none."""
     found = pl.when(pl.col("outcome") == searched.FOUND).then(searched.CAPACITY)
     return searched.ends(probes).select("server", "n", found.alias(searched.CAPACITY))
 
@@ -126,7 +120,7 @@ def capacity_by_trial(probes: pl.DataFrame) -> pl.DataFrame:
 def by_trial(points: pl.DataFrame, quantity: Quantity = CPU_PER_REPLY) -> pl.DataFrame:
     """Return a quantity of each trial that has a point at every rate: server, n, its name.
 
-    A trial that lacks a rate would compare another load.
+    A trial without one of the rates would compare another load.
     """
     answered = points.filter(pl.col("replies") > 0)
     rates = pl.col(RATE).n_unique()
@@ -135,7 +129,7 @@ def by_trial(points: pl.DataFrame, quantity: Quantity = CPU_PER_REPLY) -> pl.Dat
 
 
 def published_rates() -> pl.DataFrame:
-    """Return the most that each post's systems answered a second with one process.
+    """Return the highest reply rate of each post's systems with one process.
 
     Columns: system, year, reply_rate_rps, source.
     """
@@ -156,11 +150,11 @@ def published_rates() -> pl.DataFrame:
 
 
 def against_posts(capacities: pl.DataFrame) -> pl.DataFrame:
-    """Return for each post's rate the capacity of the system's release nearest to the post's year.
+    """Return for each post's rate the capacity of the system's release nearest to its year.
 
-    Columns: those of `published_rates`, release, and INTERVAL of the capacity over that rate, which
-    is one value. Of two as near, the release that RELEASE has first counts. A system without one
-    within NEAR_YEARS, or whose capacity was not found, has no row.
+    Columns: those of `published_rates`, release, and INTERVAL of the capacity over that rate. The
+    first in `releases` of two equally near ones counts. A system without a release within
+    NEAR_YEARS, or without a capacity, has no row.
     """
     rows, posts = [], published_rates()
     for post in posts.to_dicts():
@@ -194,10 +188,10 @@ def changes(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def main_line(releases_of_a_system: pl.DataFrame) -> pl.DataFrame:
-    """Return the last release and all that lead to it, each the one before the next.
+    """Return the last release and its predecessors, in order.
 
-    A release on a runtime that no later release has is left out: Tornado 2.4.1 on PyPy.
-    `releases_of_a_system` has the columns of RELEASE, in their order.
+    A release on a runtime that no later release has is left out, such as Tornado 2.4.1 on PyPy.
+    `releases_of_a_system` has the columns and order of `releases`.
     """
     rows = releases_of_a_system.to_dicts()
     positions = [len(rows) - 1] if rows else []

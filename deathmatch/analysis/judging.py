@@ -1,4 +1,4 @@
-"""How a verdict is made: values of trials, the interval of a ratio, and the range that is claimed.
+"""Verdicts from the values of trials, the interval of their ratio, and the claimed range.
 
 In: the parts of a rule, each a statistic by block of one side or of two. Out: a `Judgement`, by the
 tests of `trial_tests`, after all trials.
@@ -25,7 +25,7 @@ DECIDED = frozenset({REPLICATED, NOT})
 TESTED = DECIDED | {OPEN}
 """The verdicts that a test gave."""
 LARGER, SMALLER = "larger than claimed", "smaller than claimed"
-"""Directions that hold, of a size that does not."""
+"""Verdicts on a direction that holds, where the claimed size does not."""
 MINIMUM_TRIALS = 3
 """With fewer trials nothing is decided."""
 
@@ -33,11 +33,11 @@ SATURATION = "saturation"
 CLIENT = "client"
 DURATION = "duration"
 
-# A rule with several parts has the first of these verdicts that a part has.
+# A rule has the first of these verdicts that one of its parts has.
 _DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, SMALLER, LARGER, REPLICATED)
 _HALF = (0.5, INFINITE)
 """The range of a share of trials that is more than half."""
-# How near to the smallest level that still decides the search for it ends, as a factor.
+# The factor of precision of the search for the smallest level that still decides.
 _LEVEL_STEP = 1.05
 _SMALLEST_LEVEL = 1e-9
 
@@ -46,7 +46,7 @@ _SMALLEST_LEVEL = 1e-9
 class Part:
     """One comparison of a rule: a / b, or a alone, against the range from `low` to `high`.
 
-    `paired`: by block. `comparison`: what `sides` are of.
+    `paired`: by block. `comparison`: the one that `sides` are values of.
     """
 
     sides: Sequence[Values]
@@ -57,7 +57,7 @@ class Part:
 
     @property
     def direction(self) -> tuple[float, float] | None:
-        """The range of the direction of a ratio alone; None if that is all, or either way."""
+        """The range of a ratio's direction alone; None if the rule has no size or no direction."""
         above, below = claimed_range(1, "above"), claimed_range(1, "below")
         if len(self.sides) == 1 or (self.low, self.high) in (above, below):
             return None
@@ -69,12 +69,12 @@ class Judgement:
     """A verdict on a rule or on a part of one, with the interval that decides it.
 
     `as_claimed`: the interval is of the share of trials in which the value is as claimed.
-    `direction`: the verdict on the direction alone, where the rule has a size; LARGER or SMALLER
-    where it holds and the size does not. `lacks`: SATURATION, CLIENT or DURATION, where that kept
-    the data from deciding. `part`: the one that was judged. `spread`: the standard deviation
+    `direction`: the verdict on the direction alone, if the rule has a size; LARGER or SMALLER if
+    the direction holds and the size does not. `lacks`: SATURATION, CLIENT or DURATION, if that kept
+    the data from deciding. `part`: the part that was judged. `spread`: the standard deviation
     between trials on the scale of the test, a logarithm for ratios; `on_edge`: the estimate is
-    nearer than that to a bound of the claimed range, so that one more measurement of the same falls
-    on either side. `parts`: those of the rule.
+    nearer than that to a bound of the claimed range, so another measurement may fall on either
+    side. `parts`: those of the rule.
     """
 
     interval: Interval
@@ -89,11 +89,11 @@ class Judgement:
 
 
 NOTHING_RAN = Judgement(NO_TRIAL, NOT_RUN)
-"""The judgement on what was not measured."""
+"""The judgement without a measurement."""
 
 
 def together(parts: Sequence[Part]) -> Judgement:
-    """Return the judgement on a rule of these parts, with the interval of the one that decides.
+    """Return the judgement on a rule of these parts, with the interval of the decisive part.
 
     A rule holds if each part does, each at the full level (intersection-union test, Berger 1982).
     One part refutes it, at the level over the number of parts (Bonferroni), so that several parts
@@ -102,7 +102,7 @@ def together(parts: Sequence[Part]) -> Judgement:
     if not parts:
         return NOTHING_RAN
     judged = [tested(part, len(parts)) for part in parts]
-    # The clearest part that refutes; of a rule that holds, the part that holds most narrowly.
+    # The part that refutes most clearly; if the rule holds, the part that holds most narrowly.
     worst = min((part.verdict for part in judged), key=_DECISIVE.index)
     sign = -1 if worst == NOT else 1
     decisive = min(
@@ -115,7 +115,7 @@ def together(parts: Sequence[Part]) -> Judgement:
 
 
 def tested(part: Part, family: int = 1) -> Judgement:
-    """Return the judgement on one of so many parts of a rule, after all trials."""
+    """Return the judgement on one of `family` parts of a rule, after all trials."""
     judged = _directed(part, ERROR)
     if judged.verdict != REPLICATED and family > 1:
         judged = _directed(part, ERROR / family)
@@ -125,8 +125,8 @@ def tested(part: Part, family: int = 1) -> Judgement:
 def error(judgement: Judgement) -> float | None:
     """Return the smallest level at which a verdict would still stand; None if it decides nothing.
 
-    The p-value of the rule: of one that holds the largest of its parts', of one that does not hold
-    the smallest times their number.
+    This is the p-value of the rule: the largest of its parts' if the rule holds, else the smallest
+    times their number.
     """
     if judgement.verdict == REPLICATED:
         return max(_smallest_level(part, REPLICATED) for part in judgement.parts)
@@ -171,7 +171,7 @@ def _at(part: Part, level: float) -> Judgement:
         return _exact(part, level)
     known = effect(part.sides, part.paired, level)
     judged = _judged(known, part.low, part.high)
-    # The load is the limit only where more trials could not decide.
+    # The load is the limit only if more trials could not decide.
     endless = replace(_without_spread(part), trials=known.trials)
     if known.trials < 2 or _judged(endless, part.low, part.high).verdict == OPEN:
         judged = explained(judged, *part.sides)
@@ -225,11 +225,11 @@ def _exact(part: Part, level: float) -> Judgement:
     values = part.sides[0].all if len(part.sides) == 1 else _all_quotients(part.sides)
     if not values:
         return explained(NOTHING_RAN, *part.sides)
-    # A quotient over 0 is infinite, and so above any threshold.
+    # A quotient over 0 is infinite, so it is above any threshold.
     below_high = [value < part.high or part.high == INFINITE for value in values]
     as_claimed = [float(part.low < value and below) for value, below in zip(values, below_high)]
     known = trial_tests.share_interval(as_claimed, level)
-    # What a trial may have beyond its value, nobody can count.
+    # Values that are bounds cannot be counted as claimed or not.
     bounded = any(side.at_least or side.at_most for side in part.sides)
     judged = Judgement(known, OPEN) if bounded else _judged(known, *_HALF)
     judged = explained(judged, *part.sides)
@@ -243,7 +243,7 @@ def _all_quotients(sides: Sequence[Values]) -> list[float]:
 
 
 def opened(known: Interval, above: Values, below: Values) -> Interval:
-    """Return an interval without the ends that rates known only "at least" leave open."""
+    """Return an interval without the ends that values known only as bounds leave open."""
     if known.low is None:
         return known
     low = -INFINITE if above.at_most or below.at_least else known.low
@@ -257,7 +257,7 @@ def _blurred(
     steps: tuple[float, float],
     interval: Callable,
 ) -> Interval:
-    """Return the interval of ratios of rounded times, wide enough for what rounding may hide."""
+    """Return the interval of ratios of rounded times, widened by the rounding."""
     if known.low is None:
         return known
     over, under = (step / 2 for step in steps)
@@ -270,7 +270,7 @@ def _blurred(
 def effect(sides: Sequence[Values], paired: bool = True, level: float | None = None) -> Interval:
     """Return the interval of a / b, paired by block by default, or of a alone.
 
-    With `level`, the mean with its interval of `trial_tests`; else the median with the bootstrap's.
+    With `level`, the mean and its interval by `trial_tests`; else the median and the bootstrap's.
     """
     above, below = (*sides, Values())[:2]
     interval = _value if len(sides) == 1 else _quotient
@@ -322,7 +322,7 @@ def _pairs(sides: Sequence[Values]) -> list[tuple[float, float]]:
 
 
 def _quotients(sides: Sequence[Values], paired: bool) -> list[float]:
-    """Return a / b of each block that both have; of all trials where blocks are not compared."""
+    """Return a / b of each common block; of all pairs of trials if blocks are not compared."""
     if paired and _shared(sides):
         return [a / b for a, b in _pairs(sides)]
     return [a / b for a in sides[0].all for b in sides[1].all if b]
@@ -334,7 +334,7 @@ def _together(part: Part) -> bool:
 
 
 def _without_spread(part: Part) -> Interval:
-    """Return the interval that trials would have of which all had the median."""
+    """Return the interval if all trials had the median."""
     above, below = (*part.sides, Values())[:2]
     values = above.all if len(part.sides) == 1 else _quotients(part.sides, part.paired)
     if not values:
@@ -344,7 +344,7 @@ def _without_spread(part: Part) -> Interval:
 
 
 def _spread_of(part: Part) -> float | None:
-    """Return the standard deviation, between trials, of what is compared, on its scale."""
+    """Return the standard deviation of the comparison between trials, on its scale."""
     if len(part.sides) == 1:
         return trial_tests.spread(part.sides[0].all, part.sides[0].kind)
     if _together(part):
@@ -362,12 +362,12 @@ def _distance(estimate: float | None, part: Part) -> float:
 
 
 def explained(judged: Judgement, *sides: Values) -> Judgement:
-    """Return a part with what kept its data from deciding: then it is a condition not reached."""
+    """Return a judgement with what kept its data from deciding: a condition not reached."""
     if judged.verdict == NOT_RUN and any(side.hidden for side in sides):
         return replace(judged, verdict=UNREACHED, lacks=CLIENT)
     if judged.verdict == NOT_RUN and any(side.short for side in sides):
         return replace(judged, verdict=UNREACHED, lacks=DURATION)
-    # With fewer trials nobody knows what more would decide.
+    # With fewer trials it is unknown whether more would decide.
     open_ended = [side for side in sides if len(side) >= MINIMUM_TRIALS and side.at_least]
     if judged.verdict == OPEN and open_ended:
         return replace(judged, verdict=UNREACHED, lacks=SATURATION)

@@ -1,4 +1,4 @@
-"""What the laws found: in a dataset, and in result files that others published.
+"""Results of the laws in a dataset, and in result files that others published.
 
 In: a dataset's tables; `data/published/results/`. Out: frames for tables and a figure.
 """
@@ -16,9 +16,9 @@ from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
 
 RESULTS = ROOT / "data" / "published" / "results"
-# How far rate × mean time may be off the number under way, in a table whose digits are fewer.
+# The tolerance between rate × mean time and the number under way, in tables with few digits.
 OFF = 0.1
-# A mean of fewer connections than this depends on the sampling alone.
+# A mean of fewer connections depends mostly on the sampling.
 FEWEST = 100
 _TABLES = ("trials", "points", "samples", "seconds")
 
@@ -32,7 +32,7 @@ def statements() -> pl.DataFrame:
 
 
 def evidences(dataset: str) -> dict[str, Evidence]:
-    """Return what there is of each experiment under load, by its name."""
+    """Return the evidence of each experiment under load, by name."""
     by_experiment = {}
     for name in files.names("experiment"):
         if files.experiment(name).client is not None:
@@ -71,9 +71,9 @@ def counts(judged: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Kept:
-    """How many points there are, how many are left out as a whole, how many without their times.
+    """The number of points, of those left out entirely, and of those left out with their times.
 
-    `without_course`: of how many it is unknown whether they were steady.
+    `without_course`: the number of points of which it is unknown whether they were steady.
     """
 
     points: int
@@ -83,7 +83,7 @@ class Kept:
 
 
 def kept(given: Mapping[str, Evidence]) -> Kept:
-    """Return how many points break a law, and what of them is not read."""
+    """Return how many points break a law, entirely or for their times."""
     points = [evidence.points for evidence in given.values()]
     broken = sum(len(frame) - len(laws.upheld(frame)) for frame in points)
     unsteady = sum(len(frame) - len(laws.steady(frame)) for frame in points)
@@ -92,12 +92,12 @@ def kept(given: Mapping[str, Evidence]) -> Kept:
 
 
 def under_way(given: Mapping[str, Evidence]) -> pl.DataFrame:
-    """Return rate × mean time, and what else is known of how many were under way.
+    """Return rate × mean time, and an independent count of the requests under way.
 
     Columns: experiment, how ("closed loop" or "sampled"), product, counted, ratio. In closed loop
-    each connection has one request under way. httperf's connections are counted by the samples of
-    its descriptors, by the trapezoids between them; only of points where all were answered and
-    FEWEST or more were under way.
+    each connection has one request under way. httperf's connections are the trapezoidal mean of the
+    samples of its descriptors; only points where all were answered and FEWEST or more were under
+    way count.
     """
     parts = [
         _under_way(evidence).select(pl.lit(name).alias("experiment"), pl.all())
@@ -137,7 +137,7 @@ def _under_way(given: Evidence) -> pl.DataFrame:
 def off(products: pl.DataFrame) -> pl.DataFrame:
     """Return how well `under_way` or `results` fit: how or title, n, off.
 
-    `off`: of how many the ratio is more than OFF from 1.
+    `off`: the number of rows whose ratio is more than OFF from 1.
     """
     by = "title" if "title" in products.columns else "how"
     return products.group_by(by, maintain_order=True).agg(

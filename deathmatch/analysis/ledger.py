@@ -1,9 +1,9 @@
 """The ledger's types: an entry for each claim, with its verdicts; as a frame, and in a file.
 
 A run computes the ledger of a dataset once for its notebooks and explorer. The rules of Snakemake
-that need it name the folder of the files in the environment, FOLDER; nobody else reads them, so
-that none is older than its tables. Entries are pickled: what is read has the types of what was
-written, and both are made by the code of one run.
+that need it name the folder of the files in the environment variable FOLDER; nothing else reads
+them, so no file is older than its tables. Entries are pickled, because the same run writes and
+reads them.
 """
 
 import os
@@ -25,7 +25,7 @@ BOTH = "then and now"
 
 @dataclass(frozen=True)
 class Need:
-    """What data must have reached before they speak to a claim, and what was there, in words."""
+    """A condition that data must reach to decide a claim, and what they reached, in words."""
 
     needed: str
     there: str
@@ -34,10 +34,10 @@ class Need:
 
 @dataclass(frozen=True)
 class Side:
-    """One side of what a rule compares: the variant in words, and its value over trials.
+    """One side of a comparison: the variant in words, and its value over trials.
 
-    `raw` is the folder of the trials' raw logs, or their archive and the folder in it; empty where
-    the dataset keeps tables alone.
+    `raw` is the folder of the trials' raw logs, or their archive and the folder in it; empty if the
+    dataset keeps only tables.
     """
 
     what: str
@@ -50,10 +50,10 @@ class Verdict:
     """A verdict on a claim, with its evidence.
 
     `interval`, `as_claimed`, `direction` and `on_edge` are those of its `judging.Judgement`, and
-    `error` is `judging.error` of that; `fragile`: what it does not survive if all claims and
-    findings are tested together. `ages` are the releases that the rule compares; `of_the_time`: all
-    are of the source's time. `why` says why it was not run, or which condition was not reached;
-    `quantity` and `unit` what was measured. `sides` are a, then b.
+    `error` is `judging.error` of that; `fragile`: the corrections for testing all claims and
+    findings together that it fails. `ages` are the releases that the rule compares; `of_the_time`:
+    all are of the source's time. `why` says why it was not run, or which condition was not reached;
+    `quantity` and `unit` say what was measured. `sides` are a, then b.
     """
 
     verdict: str
@@ -103,46 +103,24 @@ class Entry:
 
 
 _SIDE = {
-    "what": pl.String,
-    "median": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "trials": pl.Int64,
-    "raw": pl.String,
-}
+    "what": pl.String, "median": pl.Float64, "low": pl.Float64, "high": pl.Float64,
+    "trials": pl.Int64, "raw": pl.String,
+}  # fmt: skip
 _NEED = {"needed": pl.String, "there": pl.String, "met": pl.Boolean}
 _VERDICT = {
-    "": pl.String,
-    "effect": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "trials": pl.Int64,
-    "as_claimed": pl.Boolean,
-    "direction": pl.String,
-    "on_edge": pl.Boolean,
-    "error": pl.Float64,
-    "fragile": pl.String,
-    "releases": pl.List(pl.String),
-    "of_the_time": pl.Boolean,
-    "why": pl.String,
-    "quantity": pl.String,
-    "unit": pl.String,
-    "sides": pl.List(pl.Struct(_SIDE)),
-    "needs": pl.List(pl.Struct(_NEED)),
-}
+    "": pl.String, "effect": pl.Float64, "low": pl.Float64, "high": pl.Float64, "trials": pl.Int64,
+    "as_claimed": pl.Boolean, "direction": pl.String, "on_edge": pl.Boolean, "error": pl.Float64,
+    "fragile": pl.String, "releases": pl.List(pl.String), "of_the_time": pl.Boolean,
+    "why": pl.String, "quantity": pl.String, "unit": pl.String,
+    "sides": pl.List(pl.Struct(_SIDE)), "needs": pl.List(pl.Struct(_NEED)),
+}  # fmt: skip
 COLUMNS = {
-    "claim": pl.String,
-    "source": pl.String,
-    "place": pl.String,
-    "role": pl.String,
-    "experiment": pl.String,
-    "says": pl.String,
-    "rule": pl.String,
-    "statistics": pl.List(pl.String),
-    "published": pl.Float64,
-    "same": pl.Boolean,
+    **dict.fromkeys(("claim", "source", "place", "role", "experiment", "says", "rule"), pl.String),
+    "statistics": pl.List(pl.String), "published": pl.Float64, "same": pl.Boolean,
     "dataset": pl.String,
-} | {f"{when}_{name}" if name else when: kind for when in WHEN for name, kind in _VERDICT.items()}
+} | {
+    f"{when}_{name}" if name else when: kind for when in WHEN for name, kind in _VERDICT.items()
+}  # fmt: skip
 
 
 def frame(entries: Sequence[Entry]) -> pl.DataFrame:
@@ -174,7 +152,7 @@ def _columns(verdict: Verdict) -> dict:
 
 
 def unmet_needs(entries: Sequence[Entry]) -> pl.DataFrame:
-    """Return what claims whose condition was not reached needed: source, says, needed, there."""
+    """Return the conditions that claims did not reach: source, says, needed, there."""
     unmet = [
         {"source": entry.source, "says": entry.says, "needed": need.needed, "there": need.there}
         for entry in entries

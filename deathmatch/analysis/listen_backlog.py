@@ -1,4 +1,4 @@
-"""What a listen backlog costs: the experiment backlog, and the curves of Walkin 2009.
+"""Costs of a listen backlog: the experiment backlog, and the curves of Walkin 2009.
 
 In: points, times and samples of the experiment, and the published values. Out: frames for figures
 and tables, and ratios between backlogs.
@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
-from deathmatch.analysis.by_trial import at_shared_rates, shared_rounds
+from deathmatch.analysis.by_trial import at_shared_rates
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
 from deathmatch.quantities.definitions import CONNECTION_TIME, FAILED_CONNECTIONS
 
-_CURVE = {"median": "reply_rate_rps", "low": "low_rps", "high": "high_rps"}
 _SCHEDULERS = {"one": "one scheduler", "all": "all schedulers"}
 LOSSES = ["overflows_per_connection", "retries_per_connection", "failed_percent", "median_ms"]
 QUEUE = ["accept_queue_limit", "accept_queue_connections"]
@@ -22,36 +21,26 @@ QUEUE = ["accept_queue_limit", "accept_queue_connections"]
 TIMES_US = [round(100 * 10 ** (step / 12)) for step in range(12 * 5)]
 
 
-def curves(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return reply rates against the offered rate for each group.
-
-    Columns: `by`, the offered rate, trials, reply_rate_rps, low_rps, high_rps; sorted. Of the
-    rounds that all groups have.
-    """
-    summary = stats.summarise(shared_rounds(points, by), [*by, RATE], REPLY)
-    return summary.sort(by[-1], RATE).rename(_CURVE)
-
-
 def top_rate(points: pl.DataFrame) -> int | None:
     """Return the highest offered rate at which each variant has a point; None if there is none.
 
-    `points` are those of one server that count: of some variants the highest rates may not.
+    `points` are those of one server that count; the highest rates of some variants may not.
     """
     variants = points.partition_by("variant")
     return at_shared_rates(variants)[0][RATE].max() if variants else None
 
 
 def published_curve(walkin: pl.DataFrame) -> pl.DataFrame:
-    """Return the one curve that the post has as numbers: offered rate, reply_rate_rps, series."""
+    """Return the one curve that the post has as numbers: offered rate, value, series."""
     curve = walkin.filter(system="Misultin", quantity="reply_rate", statistic="mean")
-    return curve.select(RATE, reply_rate_rps=pl.col("value"), series=pl.lit("Misultin, backlog 30"))
+    return curve.select(RATE, "value", series=pl.lit("Misultin, backlog 30"))
 
 
 def in_overload(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
     """Return the reply rate in overload by schedulers and backlog, ours and that of the graphs.
 
     Columns: those of `reply_rates.in_overload`, `variant` in words, overload_rps (the median) and
-    published_rps. Rows that only one of the two has are there too.
+    published_rps. Rows that only one of the two has are included.
     """
     theirs = (
         walkin.filter(
@@ -79,7 +68,7 @@ def backlog_ratio(points: pl.DataFrame, above: int, below: int) -> Interval:
 
 
 def unanswered(by_dataset: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return what each backlog leaves without an answer, by dataset, rate and length of a point.
+    """Return the connections without an answer, by dataset, backlog, rate and length of a point.
 
     `by_dataset` has the points that count, of one server. Columns: dataset, backlog,
     offered_rate_rps, duration_s, trials, `least`, `median` and `most` of the trials' shares of
@@ -113,7 +102,7 @@ def slower_shares(
 ) -> pl.DataFrame:
     """Return how many of 100 connections took longer than a time, or had no answer, by backlog.
 
-    All trials together. Columns: backlog, time_ms, slower_percent; without the times that none
+    All trials together. Columns: backlog, time_ms, slower_percent; without times that no connection
     exceeded.
     """
     attempted = points.group_by("backlog", maintain_order=True).agg(pl.col("connections").sum())
@@ -137,7 +126,7 @@ def slower_shares(
 
 
 def losses(points: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
-    """Return what was lost by backlog: trials, medians of LOSSES, and the highest of QUEUE."""
+    """Return the losses by backlog: trials, medians of LOSSES, and the maxima of QUEUE."""
     connections = pl.col("connections")
     with_losses = points.with_columns(
         overflows_per_connection=pl.col("server_listen_overflows") / connections,
@@ -153,9 +142,9 @@ def losses(points: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def cap_ratios(points: pl.DataFrame) -> tuple[Interval, Interval]:
-    """Return what 1024 answers under a cap of 128: over 1024 under 4096, and over 128 under 4096.
+    """Return the reply rate of 1024 under a cap of 128, over 1024 and over 128 under a cap of 4096.
 
-    Intervals of the reply rate's ratio, paired by round.
+    Both are intervals of ratios paired by round.
     """
     cap, backlog = pl.col("somaxconn"), pl.col("backlog")
     long = points.filter(backlog == 1024)

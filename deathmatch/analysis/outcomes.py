@@ -1,4 +1,4 @@
-"""What became of each server of a dataset: its number in an experiment, or why it has none.
+"""The outcome of each server of a dataset: its number in an experiment, or why it has none.
 
 In: an experiment, as `labelled` returns it. Out: a row for each of its variants.
 """
@@ -27,10 +27,10 @@ _MAIN = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one variant of a server: the `value` of a quantity, or `why` it has none.
+    """The outcome of one variant of a server: the `value` of a quantity, or `why` it has none.
 
-    `at_least`: the server answered all that it was offered in some trial, so the value may be more.
-    `by_harness`: some of its points show the limit of the load generator or of the testbed.
+    `at_least`: in some trial the server answered all that it was offered, so it may do more.
+    `by_harness`: some of its points show the limit of the load generator or the testbed.
     """
 
     experiment: str

@@ -1,11 +1,11 @@
-"""Two variants compared in blocks of four trials: ABBA or BAAB, which one by chance.
+"""Two variants compared in blocks of four trials: ABBA or BAAB, chosen at random.
 
 In: the points of each trial, with its block, its side and its place in the block. Out: a row for
-each quantity with the ratio B / A, its interval, the difference that so many blocks would have
-shown, and A / A; the verdict in words.
+each quantity with the ratio B / A, its interval, the difference that so many blocks can detect, and
+A / A; the verdict in words.
 
-Within a block, a linear drift of the machine cancels; the order by chance turns what is left of any
-other into noise, and not into an effect (Cox 1951, Biometrika 38, on trend-resistant orders).
+A linear drift of the machine cancels within a block; the random order turns the rest of any other
+drift into noise instead of an effect (Cox 1951, Biometrika 38, on trend-resistant orders).
 """
 
 import math
@@ -25,13 +25,7 @@ ORDERS = ("ABBA", "BAAB")
 SIDES = ("A", "B")
 
 VALUES = {"block": pl.Int64, "place": pl.Int64, "side": pl.String, "value": pl.Float64}
-EFFECT = {
-    "blocks": pl.Int64,
-    "ratio": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "detectable": pl.Float64,
-}
+EFFECT = {"blocks": pl.Int64} | dict.fromkeys(("ratio", "low", "high", "detectable"), pl.Float64)
 
 # Quantities of each offered rate, and of a whole trial.
 AT_RATE = (
@@ -80,7 +74,7 @@ def effect(ratios: Sequence[float]) -> dict[str, float | None]:
     """Return the columns of EFFECT of ratios, one a block.
 
     `ratio` is their geometric mean, with Student's interval from `low` to `high` at ERROR.
-    `detectable` is the ratio above 1 that so many blocks of this spread show in POWER of all cases.
+    `detectable` is the ratio above 1 that so many blocks of this spread detect in POWER of cases.
     All but `blocks` and `ratio` are None with fewer than two blocks, and `ratio` without any.
     """
     known, deviation = trial_tests.mean_interval(ratios, ERROR), trial_tests.spread(ratios)
@@ -99,17 +93,17 @@ def shows(known: dict) -> bool:
 def ratios(values: pl.DataFrame) -> list[float]:
     """Return each whole block's B / A: the square root of B * B / (A * A).
 
-    `values` has the columns of VALUES. A block that lacks a trial, or has a value that is not
-    positive, is left out.
+    `values` has the columns of VALUES. Blocks without all trials or with a value that is not
+    positive are left out.
     """
     return [math.sqrt(math.prod(sides["B"]) / math.prod(sides["A"])) for sides in _blocks(values)]
 
 
 def null_ratios(values: pl.DataFrame, side: str, seed: int) -> list[float]:
-    """Return each whole block's ratio of one side's two trials, inverted or not by chance.
+    """Return each whole block's ratio of one side's two trials, inverted or not at random.
 
-    What they show of a difference is false: both trials are of the same variant. In their order in
-    time, a drift of the machine would be a difference between earlier and later.
+    Both trials are of the same variant, so any difference is false. In their order in time, a drift
+    of the machine would show as a difference.
     """
     signs = random.Random(f"{seed}/{side}")
     return [(sides[side][0] / sides[side][1]) ** signs.choice((-1, 1)) for sides in _blocks(values)]
@@ -129,9 +123,8 @@ def _blocks(values: pl.DataFrame) -> list[dict[str, list[float]]]:
 def rows(trials: Sequence[Measured], seed: int, first: str) -> pl.DataFrame:
     """Return a row with ROWS for each statistic that some trial has, rate by rate.
 
-    Those of the statistic `first` come first, and are there without a value too. Points at which
-    the client was the limit, that break a law, or whose report is truncated, are left out, as
-    everywhere; `seed` draws the signs of A against A.
+    Rows of the statistic `first` come first, and are included without a value too. Points that do
+    not count (`by_trial.counted`) are left out; `seed` draws the signs of A against A.
     """
     rates = sorted({rate for trial in trials for rate in trial.points[RATE]})
     wanted = [(name, rate) for name in AT_RATE for rate in rates]
@@ -199,7 +192,7 @@ def left_out(trials: Sequence[Measured]) -> str:
 
 
 def nulls(row: dict) -> str:
-    """Return what each variant against itself comes to, in a sentence."""
+    """Return the ratios of each variant against itself, in a sentence."""
     parts = [
         f"{side} / {side} {row[f'{key}_ratio']:.3f} ({row[f'{key}_low']:.3f} to "
         f"{row[f'{key}_high']:.3f})"
@@ -210,19 +203,19 @@ def nulls(row: dict) -> str:
 
 
 def verdict(row: dict) -> str:
-    """Return in a sentence or two what the row shows, with its interval and n."""
+    """Return the result of a row in a sentence or two, with its interval and n."""
     title = QUANTITIES[row["statistic"]].title
     at = "" if row[RATE] is None else f" at {phrases.number(row[RATE])} requests a second"
     if row["ratio"] is None:
-        return f"Nothing can be said of {title}{at}: no block has a value in all four trials."
+        return f"No result for {title}{at}: no block has a value in all four trials."
     if row["low"] is None:
-        return f"Nothing can be said of {title}{at}: one block alone has no interval."
+        return f"No result for {title}{at}: one block alone has no interval."
     interval = f"interval {row['low']:.3f} to {row['high']:.3f}, n = {row['blocks']} blocks"
     told = f"(B / A {row['ratio']:.3f}, {interval})"
     if shows(row):
         more = "more" if row["ratio"] > 1 else "less"
         return f"B has {abs(row['ratio'] - 1):.1%} {more} {title} than A{at} {told}."
     return (
-        f"No difference of {title} shows{at} {told}. One of {row['detectable'] - 1:.1%} or more "
-        f"would have shown in {POWER:.0%} of such comparisons."
+        f"No difference in {title}{at} was found {told}. {POWER:.0%} of such comparisons would "
+        f"have found one of {row['detectable'] - 1:.1%} or more."
     )

@@ -1,4 +1,4 @@
-"""Computed statistics as phrases for prose, so that every number there has its n and interval."""
+"""Computed statistics as phrases for prose, each number with its n and interval."""
 
 import math
 
@@ -7,9 +7,9 @@ import polars as pl
 from deathmatch.analysis.stats import Interval
 
 THIN = "\u202f"  # narrow no-break space, between thousands and before %
-# In brackets, as it stands for a number.
+# In brackets, as it replaces a number.
 NOT_MEASURED = "(not measured in this dataset)"
-# At the end of a caption of CPU time.
+# Ends every caption of CPU time.
 CHARGED = "How packets are charged: @sec-method-packets."
 SAME = "no difference that these trials show"
 
@@ -18,9 +18,9 @@ CPUS = {"one": "one CPU", "all": "all CPUs", "all-and-one": "one process more th
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Return a number with thin spaces between thousands: 12 345.6; of none, NOT_MEASURED.
+    """Return a number with thin spaces between thousands: 12 345.6; NOT_MEASURED for None.
 
-    What rounds to nothing has no sign.
+    A number that rounds to 0 has no sign.
     """
     return NOT_MEASURED if value is None else f"{value:z,.{digits}f}".replace(",", THIN)
 
@@ -41,12 +41,17 @@ def counted(number_of: int, noun: str) -> str:
 
 
 def part(some: int, whole: int) -> str:
-    """Return "3 of 12"; of none, NOT_MEASURED: nothing is said of nothing."""
+    """Return "3 of 12"; NOT_MEASURED if the whole is 0."""
     return f"{number(some)} of {number(whole)}" if whole else NOT_MEASURED
 
 
+def span(least: str, most: str) -> str:
+    """Return "3 to 6", or "3" where both are the same."""
+    return least if least == most else f"{least} to {most}"
+
+
 def estimate(known: Interval, unit: str, digits: int = 0) -> str:
-    """Return "7 440 req/s": the number alone, where another text has its interval and trials."""
+    """Return "7 440 req/s": the number alone, for texts that give its interval elsewhere."""
     if not known.trials:
         return NOT_MEASURED
     space = THIN if unit == "%" else " "
@@ -56,7 +61,7 @@ def estimate(known: Interval, unit: str, digits: int = 0) -> str:
 def interval(known: Interval, unit: str = "", digits: int = 0) -> str:
     """Return "7 440 req/s (interval 7 200 to 7 600, n = 3)", or "(n = 1)", or NOT_MEASURED.
 
-    The level is not stated: the interval of few trials is their range, whatever it is called.
+    The level is not stated: the interval of few trials is their range at any level.
     """
     if not known.trials:
         return NOT_MEASURED
@@ -81,7 +86,7 @@ def ratio(known: Interval) -> str:
 
 
 def ratio_with_direction(known: Interval) -> str:
-    """Return "2.31 times (interval 2.20 to 2.44, n = 3), more", of a ratio of replies."""
+    """Return a ratio of replies: "2.31 times (interval 2.20 to 2.44, n = 3), more"."""
     if not known.trials:
         return NOT_MEASURED
     return f"{ratio(known)}, {direction(known, 'more', 'fewer', SAME)}"
@@ -110,7 +115,7 @@ def enumeration(names: list[str]) -> str:
 def direction(known: Interval, higher: str, lower: str, same: str) -> str:
     """Return `higher` or `lower` if the interval of a ratio excludes 1, else `same`.
 
-    A ratio without an interval decides nothing, so it is `same`.
+    A ratio without an interval decides nothing: it is `same`.
     """
     if not known.trials:
         return NOT_MEASURED
@@ -122,9 +127,9 @@ def direction(known: Interval, higher: str, lower: str, same: str) -> str:
 
 
 def change(first: Interval, second: Interval, higher: str, lower: str, same: str) -> str:
-    """Return `higher` or `lower` if the second interval has nothing in common with the first.
+    """Return `higher` or `lower` if the second interval does not overlap the first, else `same`.
 
-    Else `same`, as where one trial gives no interval; NOT_MEASURED without a trial of both.
+    Single trials, without an interval, are `same`; NOT_MEASURED if either has no trial.
     """
     if not first.trials or not second.trials:
         return NOT_MEASURED
@@ -144,9 +149,9 @@ _TIMES = {2: "twice", 3: "three times", 4: "four times", 5: "five times", 6: "si
 
 
 def in_words(ratio: float) -> str:
-    """Return a ratio as a reader keeps it: "about two thirds", "about a tenth more", "about twice".
+    """Return a ratio in round words: "about two thirds", "about a tenth more", "about twice".
 
-    What is within 3 % of one is "about the same".
+    A ratio within 3 % of 1 is "about the same".
     """
     if abs(ratio - 1) <= 0.03:
         return "about the same"

@@ -1,7 +1,7 @@
-"""What a figure says of its measurement: how many trials, which interval, which testbed.
+"""The measurement behind a figure: how many trials, which interval, which testbed.
 
-Alone, as in a report, a figure says all of it (`sentence`); in the paper, whose method says what
-holds of most, it says what differs (`difference`).
+In a report a figure states all of it (`sentence`). In the paper, whose method states the usual
+testbed, a figure states what differs (`difference`).
 """
 
 from pathlib import Path
@@ -22,9 +22,8 @@ Testbed = tuple[str, int, str, str]
 def sentence(sources: list[str], drawn: bool = True) -> str:
     """Return "n = 3 trials; bars and bands: the range …; testbed netns: …" for the tables drawn.
 
-    `sources` are paths from the root; those that are no table of a dataset, such as a source's
-    numbers, say nothing. `drawn` tells whether the figure has intervals. Empty where no table
-    is named or exists.
+    `sources` are paths from the root; those that are no tables of a dataset are skipped. `drawn`:
+    whether the figure has intervals. Empty if no table is named or exists.
     """
     frames = [frame for path in sources if (frame := _trials(path)) is not None]
     if not frames:
@@ -32,27 +31,24 @@ def sentence(sources: list[str], drawn: bool = True) -> str:
     trials = pl.concat([frame.select(TESTBED) for frame in frames])
     counts = [_counts(frame) for frame in frames]
     fewest, most = min(low for low, _ in counts), max(high for _, high in counts)
-    n = f"n = {most}" if fewest == most else f"n = {fewest} to {most}"
-    parts = [f"{n} trials a variant"]
+    parts = [f"n = {phrases.span(str(fewest), str(most))} trials a variant"]
     if drawn:
         level = f"{100 * CONFIDENCE:.0f}{phrases.THIN}% bootstrap interval"
-        # A resample of three has the smallest for its median in 7 of 27.
+        # The median of a resample of three is the smallest value in 7 of 27 cases.
         bars = f"the trials' range (their {level})" if most <= 3 else f"{level} of the median"
         parts.append(f"bars and bands: {bars}")
     return "; ".join([*parts, testbed(trials)]) + "."
 
 
 def difference(usual: Testbed | None, sources: list[str]) -> str:
-    """Return where the tables drawn were measured, as far as that differs from most of the dataset.
+    """Return where the drawn tables were measured, if that differs from most of the dataset.
 
-    `usual` is the `usual_testbed` of the paper's dataset, and `sources` are as those of `sentence`.
-    A figure that has trials of the usual testbed names only other machines and kernels: its rows
-    say which testbed they are of. Empty where no trial of the tables recorded its machine.
+    `usual` is the `usual_testbed` of the paper's dataset; `sources` as for `sentence`. A figure
+    with trials of the usual testbed names only other machines and kernels, since its rows name the
+    testbed. Empty if no trial of the tables recorded its machine.
     """
-    frames = [frame for path in sources if (frame := _trials(path)) is not None]
-    if not frames:
-        return ""
-    kinds = testbeds(pl.concat([frame.select(TESTBED) for frame in frames]))
+    frames = [frame.select(TESTBED) for path in sources if (frame := _trials(path)) is not None]
+    kinds = testbeds(pl.concat(frames)) if frames else []
     if not kinds or usual is None:
         return ""
     if usual not in kinds:
@@ -95,9 +91,9 @@ def testbeds_text(kinds: list[Testbed]) -> str:
 
 
 def place(trials: pl.DataFrame) -> str:
-    """Return where server and clients ran, as a sentence or more.
+    """Return where server and clients ran, in sentences.
 
-    What a dataset of several machines says of them: each, and how far their clocks may be off.
+    A dataset of several machines describes each of them, and the bound of their clocks' offsets.
     """
     if not apart(trials):
         return (
@@ -148,7 +144,7 @@ def cpus(trials: pl.DataFrame) -> str:
 def sides(trials: pl.DataFrame) -> str:
     """Return how client and server share the CPUs of the trials, as the end of a sentence.
 
-    A server that runs on all takes the client's by intent, so that any trial apart is enough.
+    Servers on all CPUs take the client's by design, so one trial on separate CPUs decides.
     """
     known = trials.drop_nulls(["server_cpus", "client_cpus"]).select("server_cpus", "client_cpus")
     pairs = [(set(server), set(client)) for server, client in known.unique().rows()]
@@ -170,7 +166,7 @@ def _trials(source: str) -> pl.DataFrame | None:
 
 
 def _counts(trials: pl.DataFrame) -> tuple[int, int]:
-    """Return how many trials the variant with fewest and that with most were measured in."""
+    """Return the fewest and the most measured trials of a variant."""
     sizes = trials.group_by("server", "variant", maintain_order=True).agg(
         pl.col("outcome").str.starts_with("measured").sum()
     )

@@ -1,7 +1,7 @@
-"""The sources' own numbers and claims: what `data/published/` says.
+"""The sources' own numbers and claims, of `data/published/`.
 
-`load("walkin2009")` returns one source's numbers, `single_value(…)` one of them, `claims()` what is
-compared to decide what, `untested()` what is not, `effect()` what the source itself found.
+`load("walkin2009")` returns one source's numbers, `single_value(…)` one of them, `claims()` the
+claims with their rules, `untested()` those without one, `effect()` the source's own ratio.
 data/published/README.md explains the columns; `tests/test_published.py` checks what they hold.
 """
 
@@ -60,8 +60,8 @@ def load(source: str) -> pl.DataFrame:
 def single_value(frame: pl.DataFrame, **columns: object) -> float:
     """Return the value of the rows of `load` with these levels, as `place="post: Erlang table"`.
 
-    Raises UserError if they hold none, or several: a source may give the same system two numbers,
-    of two runs, and prose must say which it means.
+    Raises UserError if there is none, or several: a source may give two numbers of one system, from
+    two runs.
     """
     values = frame.filter(**columns)["value"].unique().sort().to_list()
     if len(values) != 1:
@@ -93,7 +93,7 @@ class Claim(Spec):
 
     @property
     def same(self) -> bool:
-        """Whether one variant stands for then and now, so that both verdicts are one."""
+        """Whether then and now compare the same variants, so that they share a verdict."""
         return not self.then and not self.condition_then
 
     @property
@@ -102,11 +102,11 @@ class Claim(Spec):
         return self.now + self.then
 
     def compared(self, when: str) -> tuple[Comparison, ...]:
-        """Return what is compared "then" or "now"; all of it must hold."""
+        """Return the comparisons of "then" or "now", which must all hold."""
         return self.then if when == "then" and self.then else self.now
 
     def conditions(self, when: str) -> tuple[Comparison, ...]:
-        """Return what must hold for the data to speak to the claim "then" or "now"."""
+        """Return the conditions under which the data can decide the claim "then" or "now"."""
         return self.condition_then if when == "then" and self.condition_then else self.condition
 
 
@@ -158,9 +158,9 @@ def has_frozen_rules(dataset: str) -> bool:
 
 
 def later(kind: Literal["claim", "finding"], rows: list[dict]) -> list[dict]:
-    """Return the rows of a file as a dataset with frozen rules has them: what NEXT replaces.
+    """Return the rows of a file with the replacements of NEXT, for a dataset with frozen rules.
 
-    Without those of which it says that they are not tested.
+    Rows that NEXT lists as untested are left out.
     """
     known, key = _toml(NEXT), {"claim": "id", "finding": "name"}[kind]
     own = {row[key]: row for row in known[kind]}
@@ -180,13 +180,13 @@ def claims_of(dataset: str) -> tuple[Claim, ...]:
 
 
 def deciders(dataset: str, path: Path = DECIDED) -> dict[str, str]:
-    """Return the claims and findings that a dataset leaves to another one, each with that."""
+    """Return the claims and findings that a dataset leaves to another one, by name."""
     known = _of_file(_Decided, path, path.stat().st_mtime_ns)
     return known.by if known.dataset == dataset else {}
 
 
 def changed_rules(path: Path = DECIDED) -> tuple[str, ...]:
-    """Return the claims whose rule was changed, or written, after trials that decide them."""
+    """Return the claims whose rule was written or changed after trials that decide them."""
     return _of_file(_Decided, path, path.stat().st_mtime_ns).changed
 
 

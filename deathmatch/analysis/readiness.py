@@ -1,4 +1,4 @@
-"""What select, poll and epoll cost with idle connections, and where select ends.
+"""Costs of select, poll and epoll with idle connections, and the limit of select.
 
 In: points and trials of the experiments readiness and select-crash. Out: costs by level of
 idle connections as intervals, tables of system calls and of deaths, ratios between mechanisms.
@@ -16,11 +16,11 @@ from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED, REPLY_RATE_OV
 
 IDLE = "idle_connections"
 MECHANISMS = ["select", "poll", "epoll", "io_uring"]
-# From this share of one CPU on, a wait finds several requests, which share its cost.
+# From this share of one CPU on, several requests share the cost of a wait.
 SATURATED = 0.9
-# Fewer replies than this share of what was due, and the rate was not served.
+# A rate is served if at least this share of its requests has a reply.
 _SERVED = 0.95
-# The backlog at which the crash is drawn.
+# The backlog of the chart of the crash.
 CRASH_BACKLOG = 128
 
 
@@ -32,7 +32,7 @@ def steady_rate(points: pl.DataFrame) -> int:
 def steady_points(points: pl.DataFrame) -> pl.DataFrame:
     """Return the points at `steady_rate` that count and were served.
 
-    With `cpu_us`, CPU_PER_REPLY, and `saturated`, whether the server used SATURATED of a CPU.
+    Added columns: `cpu_us`, CPU_PER_REPLY; `saturated`, whether the server used SATURATED of a CPU.
     """
     rate = steady_rate(points)
     due = rate * pl.col("duration_us") / 1e6
@@ -48,11 +48,11 @@ def steady_points(points: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Level:
-    """What so many idle connections cost a runtime by one mechanism.
+    """The cost of so many idle connections to a runtime by one mechanism.
 
     `cost_us` is the server's CPU for a reply, `busy_percent` the median share of a CPU that it
-    used. `per_idle_ns` and `step_ns` are what one idle connection adds, against the lowest level
-    and against the level below; without trials at the lowest level.
+    used. `per_idle_ns` and `step_ns` are the cost that one idle connection adds, compared with the
+    lowest level and with the level below; without trials at the lowest level.
     """
 
     title: str
@@ -67,7 +67,7 @@ class Level:
 def cost_levels(steady: pl.DataFrame) -> list[Level]:
     """Return each level of each runtime and mechanism, of `steady_points`.
 
-    Costs are of the rounds that all levels have, and rises of those that both their levels have.
+    Costs are over the rounds that all levels have, differences over those that both levels have.
     """
     shared = shared_rounds(steady, ["title", "readiness", IDLE])
     used = 100 * (pl.col("server_cpu_ns") / (1000 * pl.col("duration_us"))).median()
@@ -127,9 +127,9 @@ def cost_table(levels: list[Level]) -> pl.DataFrame:
 
 
 def cost_changes(levels: list[Level]) -> tuple[list[Level], list[Level], list[Level]]:
-    """Return the levels at which epoll and io_uring have a change: all, those below 0, those above.
+    """Return the levels of epoll and io_uring with a known change: all, those below 0, those above.
 
-    Below and above where the interval of what an idle connection adds lies wholly on that side.
+    The interval of the cost that an idle connection adds is wholly below or above 0.
     """
     known = [
         level for level in levels
@@ -141,7 +141,7 @@ def cost_changes(levels: list[Level]) -> tuple[list[Level], list[Level], list[Le
 
 
 def below_by_chance(changes: list[Level]) -> float:
-    """Return how many of `cost_changes` the range of their trials puts below 0 by chance alone."""
+    """Return how many of `cost_changes` have a range of trials below 0 by chance alone."""
     trials = (max(2, level.per_idle_ns.trials) for level in changes)
     return sum((1 - stats.range_coverage(count)) / 2 for count in trials)
 
@@ -149,7 +149,7 @@ def below_by_chance(changes: list[Level]) -> float:
 def overload_ratio(crash: pl.DataFrame, title: str) -> Interval:
     """Return the interval of a runtime's reply rate in overload on epoll over that on select.
 
-    With CRASH_BACKLOG, by trial.
+    Trials with CRASH_BACKLOG are compared, paired by round.
     """
     mine = crash.filter(pl.col("title") == title, pl.col("backlog") == CRASH_BACKLOG)
     rates = values(mine, REPLY_RATE_OVERLOAD, ["readiness"])

@@ -1,4 +1,4 @@
-"""How old the releases are that a claim compares."""
+"""The age of the releases that a claim compares."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Age:
     def phrase(self) -> str:
         """Return "Tornado 0.2 (2010)" or "OTP 25.2.3 (series of 2022, released 2023)".
 
-        Of a release that stands on a later runtime, "Cowboy 2.8.0 (2020, on a runtime of 2022)".
+        A release on a later runtime is "Cowboy 2.8.0 (2020, on a runtime of 2022)".
         """
         if self.year is None:
             return f"{self.name} (no date)"
@@ -37,7 +37,7 @@ class Age:
 
 
 def ages(compared: Iterable[Comparison]) -> tuple[Age, ...]:
-    """Return the releases that are compared; instruments are none."""
+    """Return the releases that are compared, without instruments."""
     found = []
     for name in dict.fromkeys(side["server"] for one in compared for side in one.sides):
         server = files.server(str(name))

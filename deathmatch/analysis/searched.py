@@ -9,10 +9,11 @@ import polars as pl
 
 from deathmatch.analysis import classes, phrases, stats
 from deathmatch.capacity_search import search
+from deathmatch.data.laws.law import TRIAL
 from deathmatch.quantities.definitions import CAPACITY as QUANTITY
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 
-# With fewer, a server that differs from start to start would not show.
+# Fewer starts would not show a server that differs from start to start.
 LEAST_STARTS = 3
 FOUND, AT_LEAST, REFUSED = "found", "at least", "refused"
 COST_COLUMN = "cpu_us_"
@@ -20,8 +21,8 @@ SHARE = "capacity_share"
 CAPACITY = "capacity_rps"
 HEADINGS = {
     "label": "Server", "outcome": "Outcome", "trials": "Starts", "median": "Capacity (req/s)",
-    "low": "from", "high": "to", "reason": "Remark",
-} | classes.HEADING  # fmt: skip
+    "low": "from", "high": "to", "reason": "Remark", classes.CLASS: "Class",
+}  # fmt: skip
 WHOLE_NUMBERS = {"median": 0, "low": 0, "high": 0}
 CAPTION = (
     "The rate up to which each server answers in time, found by a search after each sweep, with a "
@@ -35,24 +36,22 @@ FOUND_COLUMNS = (
 
 
 def ends(probes: pl.DataFrame) -> pl.DataFrame:
-    """Return what each search came to: the row of its last probe, with `search_s`.
-
-    `search_s` is for how many seconds load was offered in it.
-    """
-    key = ["server", "variant", "n"]
-    took = probes.group_by(key, maintain_order=True).agg(search_s=pl.col("duration_us").sum() / 1e6)
+    """Return the row of each search's last probe, with `search_s`: how long it offered load."""
+    took = probes.group_by(TRIAL, maintain_order=True).agg(
+        search_s=pl.col("duration_us").sum() / 1e6
+    )
     last = probes.drop_nulls("outcome")
-    return last.join(took, on=key, how="left", maintain_order="left")
+    return last.join(took, on=TRIAL, how="left", maintain_order="left")
 
 
 def capacities(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return for each group its capacity in requests per second, or why there is none.
 
     Columns: `by`, FOUND_COLUMNS, and the class of those with a capacity (`classes`). With
-    LEAST_STARTS searches that found one, `median` is that of all and the interval that over starts
-    (`stats.interval`), but no narrower than a search's own.
-    "at least" if as many came to the client's limit and none found another; "refused" otherwise,
-    with the reason. `trials` are the starts that count.
+    LEAST_STARTS searches that found one, `median` is over starts, with an interval
+    (`stats.interval`) no narrower than that of a single search. "at least" if as many reached the
+    client's limit and none found a capacity; "refused" otherwise, with the reason. `trials` are the
+    starts that count.
     """
     rows, ended = [], ends(probes)
     for names, group in ended.group_by(by, maintain_order=True):
@@ -96,9 +95,9 @@ def _capacity(group: pl.DataFrame) -> dict:
 
 
 def offered_at(probes: pl.DataFrame, share: float) -> pl.DataFrame:
-    """Return what searches offered at a multiple of the capacity, without what the client limited.
+    """Return the probes at a multiple of the capacity, without those that the client limited.
 
-    Of rates at which no search goes on: those of a reply's cost, and those of an overload.
+    These are the probes for the cost of a reply and for an overload, not those of the search.
     """
     steps = pl.col("step").is_in([search.COST, search.OVERLOAD])
     return probes.filter(~pl.col("client_limited"), steps, (pl.col(SHARE) - share).abs() < 1e-9)
@@ -107,8 +106,8 @@ def offered_at(probes: pl.DataFrame, share: float) -> pl.DataFrame:
 def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return the CPU time of a reply at shares of the capacity that each search found.
 
-    Columns: `by`, `share_percent`, and INTERVAL of `cpu_us_per_reply` over starts. The capacity is
-    that of the same start.
+    Columns: `by`, `share_percent` of the same start's capacity, and INTERVAL of `cpu_us_per_reply`
+    over starts.
     """
     known = probes.filter(pl.col("replies") > 0, step=search.COST).with_columns(
         share_percent=(100 * pl.col(SHARE)).round().cast(pl.Int64),
@@ -120,9 +119,9 @@ def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
 
 def table(capacities: pl.DataFrame, cost: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of a printed table of `capacities` and `costs`, both by server and label.
+    """Return the printed table of `capacities` and `costs`, both by server and label.
 
-    What a reply costs at each share is a column: `cpu_us_10` at 10 %.
+    The cost of a reply at each share is a column: `cpu_us_10` at 10 %.
     """
     shares = cost["share_percent"].unique().sort().to_list()
     wide = cost.sort("share_percent").pivot(

@@ -1,6 +1,6 @@
-"""What a selector of a comparison chooses of a dataset, and its statistic in each trial.
+"""The part of a dataset that a comparison's selector chooses, and its statistic in each trial.
 
-A selector names a server and levels of factors; those that it does not name are at their defaults.
+A selector names a server and levels of factors; factors without a level are at their defaults.
 """
 
 import math
@@ -37,7 +37,7 @@ from deathmatch.quantities.quantity import (
 
 # The offered rate nearest to a share of a variant's capacity may be this factor from it.
 NEAR_SHARE = 1.2
-# What a search's own rates tell; of others it records too little.
+# The quantities that the rates of a search have; others are not recorded.
 OF_SEARCH = {
     "error_ratio",
     "timeout_share",
@@ -45,22 +45,23 @@ OF_SEARCH = {
     OVERLOAD,
     CPU_PER_REPLY.name,
 }
-# Keys of a selector that are no columns.
+# Keys of a selector that are not columns.
 OWN = ("statistic", "experiment", "relative_to", RATE, SHARE)
 Named = frozenset[tuple[str, str | int]]
 """The columns that a selector names, with their levels."""
 
 
 def values(dataset: str, experiment: str, selector: dict) -> Values:
-    """Return a selector's own statistic for each block; empty if nothing was measured so."""
+    """Return a selector's own statistic for each block; empty without a measurement."""
     return compared_values(dataset, experiment, Comparison(a=selector))[0]
 
 
 def compared_values(dataset: str, experiment: str, compared: Comparison) -> list[Values]:
-    """Return the statistic of each side of a comparison for each block, at rates that both have.
+    """Return the statistic of each side of a comparison for each block.
 
-    Only where both have one statistic, which depends on the rates, and neither names a rate.
-    OVERLOAD is that at the highest of these rates, which a quotient chooses for itself.
+    It is taken at the rates that both sides have, if they have the same statistic, which depends on
+    the rates, and neither names a rate. OVERLOAD is taken at the highest of these rates, which each
+    quotient has for itself.
     """
     sides = [divided_selectors(selector) for selector in compared.sides]
     if compared.statistic == OVERLOAD and any(len(side) > 1 for side in sides):
@@ -79,9 +80,9 @@ def compared_values(dataset: str, experiment: str, compared: Comparison) -> list
 def compared_variants(
     dataset: str, experiment: str, compared: Comparison
 ) -> list[tuple["Variant", Quantity] | None]:
-    """Return what is compared, and what it is relative to, with the points at the rates compared.
+    """Return the compared variants, and those they are relative to, with points at compared rates.
 
-    None for what was not measured.
+    None stands for a variant that was not measured.
     """
     plain = [each for selector in compared.sides for each in divided_selectors(selector)]
     chosen = [_quantity_of(dataset, experiment, compared, selector) for selector in plain]
@@ -90,9 +91,10 @@ def compared_variants(
     if compared.rate:
         shared = _at_one_rate(variants, min if compared.rate == "lowest" else max)
     elif len(known) > 1 and _pooled_alike(known):
-        overload = known[0][1].name == OVERLOAD
-        share = at_highest_rate if overload else _at_shared_rates
-        shared = share(variants, compared.paired)
+        if known[0][1].name == OVERLOAD:
+            shared = at_highest_rate(variants)
+        else:
+            shared = _at_shared_rates(variants, compared.paired)
     else:
         return chosen
     shared = iter(shared)
@@ -100,7 +102,7 @@ def compared_variants(
 
 
 def divided_selectors(selector: dict) -> list[dict]:
-    """Return the selector, and what its value is divided by if it is `relative_to` something."""
+    """Return the selector, followed by its divisor if it is `relative_to` another one."""
     plain = {key: level for key, level in selector.items() if key != "relative_to"}
     return [plain, plain | selector["relative_to"]] if "relative_to" in selector else [plain]
 
@@ -109,9 +111,9 @@ def divided_selectors(selector: dict) -> list[dict]:
 class Variant:
     """The points of one variant that count, at one rate or at all.
 
-    `rates`: those that its testbed can offer, None without rates; `at_rate`: whether one rate is
-    chosen; `left_out`: whether some points do not count; `short`: all were offered for less time
-    than is needed.
+    `rates`: those that its testbed can offer, None without rates; `at_rate`: whether one rate was
+    chosen; `left_out`: whether some points do not count; `short`: all points are shorter than
+    needed.
     """
 
     points: pl.DataFrame
@@ -122,7 +124,7 @@ class Variant:
 
     @property
     def top(self) -> int | None:
-        """The rate that asks most of it, as `hardest`; None without rates."""
+        """The most demanding rate (`hardest`); None without rates."""
         return hardest(self.rates) if self.rates else None
 
     def values(self, quantity: Quantity) -> Values:
@@ -134,7 +136,7 @@ class Variant:
         )
         known = trials.drop_nulls(quantity.name)
         if "top" in more:
-            # A sweep that the client cut short has not shown what it comes to.
+            # A sweep that the client cut short has no result.
             known = known.filter(pl.col("top").eq_missing(self.top))
         parts = self.points.partition_by("n", maintain_order=True) if quantity.step else ()
         return Values(
@@ -147,7 +149,7 @@ class Variant:
         )
 
     def lasting(self, least_s: int) -> "Variant":
-        """Return the points that were offered for so long, and their rates."""
+        """Return the points of at least so many seconds, and their rates."""
         if "duration_us" not in self.points.columns:
             return self
         points = self.points.filter(pl.col("duration_us") >= 1_000_000 * least_s)
@@ -173,10 +175,10 @@ def _rates(frame: pl.DataFrame) -> frozenset[int] | None:
     return frozenset((within if len(within) else frame)[RATE])
 
 
-def at_highest_rate(variants: list[Variant], _paired: bool = True) -> list[Variant]:
-    """Return variants at the highest rate that each was offered: the closed loop, 0, if all were.
+def at_highest_rate(variants: list[Variant]) -> list[Variant]:
+    """Return variants at the highest rate that all were offered: 0 if all have the closed loop.
 
-    Where no point of one counts there, its limit is hidden.
+    A variant without a point that counts at that rate has a hidden limit.
     """
     shared = frozenset.intersection(*(variant.rates for variant in variants))
     top = {hardest(shared)} if shared else set()
@@ -197,7 +199,7 @@ def _at_shared_rates(variants: list[Variant], paired: bool) -> list[Variant]:
 def _at_one_rate(variants: list[Variant], choose: Callable) -> list[Variant]:
     """Return variants at the lowest or highest rate at which enough trials of all count.
 
-    At the lowest or highest of all if there is none.
+    Without such a rate, at the lowest or highest of all.
     """
     if any(variant.rates is None for variant in variants):
         return variants
@@ -240,10 +242,10 @@ def _quantity_of(
 def at_share(
     dataset: str, experiment: str, named: Named, share: float, which: Points, probed: bool
 ) -> Variant | None:
-    """Return the points that were offered a share of a variant's capacity; None without any.
+    """Return the points at a share of a variant's capacity; None without any.
 
-    Those of a search, if it offered just that and they are asked for (`probed`); else those of
-    the sweep, at `rate_at_share`.
+    With `probed` they are the search's own, if it offered that share; else those of the sweep, at
+    `rate_at_share`.
     """
     of_search = _selected(probes, dataset, experiment, named) if probed else None
     if of_search is not None and len(offered := searched.offered_at(of_search, share)):
@@ -372,7 +374,7 @@ def selector_phrase(selector: dict) -> str:
     for name, level in selector.items():
         word = _level_phrase(name, level)
         to = f" to {_level_phrase(name, base[name])}" if name in base else ""
-        # What the title says already, as "Yaws, poll" does, is not said again.
+        # A title such as "Yaws, poll" already names the level.
         if name not in own and not (known and title.endswith(f", {word}")):
             chosen.append(word + to)
     phrase = ", ".join(filter(None, [title, *chosen]))

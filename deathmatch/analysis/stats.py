@@ -1,9 +1,8 @@
 """Statistics over trials: medians with bootstrap intervals, ratios within a block, quantiles, and
-what the levels of a factor cost.
+the cost of a factor's levels.
 
 In: numbers of trials, or frames with a row a trial. Out: an `Interval`, or a frame with the columns
-of INTERVAL. The trial is the unit of repetition: what happens within one is summarised to one
-number first.
+of INTERVAL. The trial is the unit of repetition: each trial is summarised to one number first.
 """
 
 import itertools
@@ -27,7 +26,7 @@ INTERVAL = {"trials": pl.Int64, "median": pl.Float64, "low": pl.Float64, "high":
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate from so many trials, with the interval from `low` to `high` that it lies in.
+    """An estimate from so many trials, with its interval from `low` to `high`.
 
     Estimate and interval are of one kind: the median with its bootstrap interval
     (`stats.interval`), or the mean with Student's (`trial_tests`). `estimate` is None without a
@@ -57,7 +56,7 @@ class Interval:
 
 
 NO_TRIAL = Interval()
-"""The interval of what was not measured."""
+"""The interval without a measurement."""
 
 
 def interval(values: list[float]) -> Interval:
@@ -82,7 +81,7 @@ def interval(values: list[float]) -> Interval:
 def _bounds(values: tuple[float, ...]) -> tuple[float, float]:
     """Return the ends of the percentile bootstrap, as `scipy.stats.bootstrap` does, but faster.
 
-    It checks its arguments at length, and a paper asks for thousands of intervals.
+    scipy checks its arguments at length, and a paper has thousands of intervals.
     """
     drawn = np.sort(np.asarray(values)[_resamples(len(values))], axis=-1)
     middle = len(values) // 2
@@ -104,10 +103,10 @@ def _resamples(count: int) -> np.ndarray:
 
 
 def range_coverage(trials: int) -> float:
-    """Return how often the range of so many trials holds the median that they are drawn about.
+    """Return the probability that the range of so many trials contains the true median.
 
-    1 - 2^(1 - n) whatever the distribution: it misses where all fall on one side (Thompson 1936,
-    Annals of Mathematical Statistics 7).
+    1 - 2^(1 - n) for any distribution: the range misses if all trials fall on one side (Thompson
+    1936, Annals of Mathematical Statistics 7).
     """
     return 1 - 2.0 ** (1 - trials)
 
@@ -124,8 +123,8 @@ def summarise(frame: pl.DataFrame, by: list[str], column: str) -> pl.DataFrame:
 def ratios(frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str) -> list[float]:
     """Return `column`'s ratio between two selections in each round `n` that has both.
 
-    So drift of the machine cancels. A round that lacks one side, or has zero below, is left out.
-    Each selection must hold at most one row a round (ValueError).
+    So the machine's drift cancels. A round that lacks one side or has zero below is left out. Each
+    selection must hold at most one row per round (ValueError).
     """
     sides = [frame.filter(which).select("n", column) for which in (above, below)]
     if any(side["n"].n_unique() != len(side) for side in sides):
@@ -148,8 +147,8 @@ def quantiles(
 ) -> pl.DataFrame:
     """Return for each group of `by` the quantiles `wanted`, {column: q}, in us.
 
-    `totals` has for a group what `histogram.quantiles_us` takes as its total. A quantile that too
-    few samples carry (`enough_samples`) is null. The columns have their types without a row too.
+    `totals` has the total of each group for `histogram.quantiles_us`. A quantile of too few samples
+    (`enough_samples`) is null.
     """
     rows = []
     for group, bins in histograms.group_by(by, maintain_order=True):
@@ -165,10 +164,10 @@ def quantiles(
 
 @dataclass(frozen=True)
 class Rise:
-    """What a level of a factor costs more than lower ones, for each unit of the factor.
+    """The added cost of a factor's level over lower ones, for each unit of the factor.
 
     `per_unit` is the interval of (cost at the level - cost at the lowest) / (level - lowest),
-    `step` that against the level below.
+    `step` the same against the level below.
     """
 
     level: float
@@ -179,8 +178,8 @@ class Rise:
 def steps(frame: pl.DataFrame, level: str, column: str) -> list[Rise]:
     """Return the rise of each level above the lowest, paired by block; none of fewer than two.
 
-    A block is a trial's number. No shape of the curve between levels is assumed. A block that lacks
-    a side is left out; each block must hold at most one row a level (ValueError).
+    A block is a trial's number. No shape of the curve is assumed. Blocks that lack a side are left
+    out; each block must hold at most one row per level (ValueError).
     """
     if frame.select(pl.struct(level, "n").is_duplicated().any()).item():
         raise ValueError("a level holds several rows of one block")

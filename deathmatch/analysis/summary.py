@@ -1,4 +1,4 @@
-"""What a dataset holds, for the report on it: where it ran, its servers, what does not count."""
+"""The contents of a dataset for its report: machines, servers, points that do not count."""
 
 from collections import Counter
 
@@ -8,11 +8,11 @@ from deathmatch.analysis import findings, phrases, provenance
 from deathmatch.analysis.outcomes import Outcome, labelled, outcomes
 from deathmatch.analysis.views import Experiment, why_not_measured
 from deathmatch.data import table_files, tables
+from deathmatch.data.laws.law import KEY
 from deathmatch.plan import files
-from deathmatch.quantities.quantity import RATE
 
 MOST_SERVERS = 10
-"""Of more servers than this the explorer is the list, and a table of them fills pages."""
+"""With more servers the explorer lists them, as a table would fill pages."""
 
 
 def experiments(dataset: str) -> list[Experiment]:
@@ -22,9 +22,9 @@ def experiments(dataset: str) -> list[Experiment]:
 
 
 def listed(held: list[Experiment], new: set[str]) -> list[Outcome]:
-    """Return what became of the `new` servers.
+    """Return the outcomes of the `new` servers.
 
-    Of all servers if there is no new one, and there are MOST_SERVERS or fewer.
+    Without new servers, those of all servers if there are MOST_SERVERS or fewer.
     """
     every = [outcome for experiment in held for outcome in outcomes(experiment)]
     if new:
@@ -34,9 +34,9 @@ def listed(held: list[Experiment], new: set[str]) -> list[Outcome]:
 
 
 def new_servers(held: list[Experiment]) -> set[str]:
-    """Return the servers that no dataset of the reference's paper has; none if they are many.
+    """Return the servers that no dataset of the reference's paper has.
 
-    They are where the reference is not: more than MOST_SERVERS are no report's subject.
+    None if there are more than MOST_SERVERS, as where the reference is missing.
     """
     also = files.dataset(findings.REFERENCE).also
     known = set(files.instruments())
@@ -51,9 +51,9 @@ def new_servers(held: list[Experiment]) -> set[str]:
 def values(held: list[Experiment], new: set[str]) -> dict[str, str]:
     """Return the report's own numbers as phrases, by name.
 
-    `machine`: the machines with kernel, day and minutes of trials. `measured`: trials and servers.
-    `points`: how many points do not count and why, the most frequent reason first. `new`: the
-    titles of the `new` servers, or "".
+    `machine`: the machines with kernel and day. `measured`: trials, servers and minutes. `points`:
+    how many points do not count and why, the most frequent reason first. `new`: the titles of the
+    `new` servers, or "".
     """
     trials = [experiment.trials for experiment in held]
     if not trials:
@@ -84,8 +84,7 @@ def _points(held: list[Experiment]) -> str:
         kept = experiment.valid_points
         if len(kept) == len(points):
             continue
-        key = ["server", "variant", "n", RATE]
-        for point in points.join(kept, on=key, how="anti").iter_slices(1):
+        for point in points.join(kept, on=KEY, how="anti").iter_slices(1):
             why = why_not_measured({"outcome": "measured"}, point).rpartition(" at ")[0]
             reasons[f"{why}, {experiment.name}"] += 1
     if not reasons:

@@ -1,7 +1,4 @@
-"""Each system in words: which version ran, how it can be run, and whether its answers were right.
-
-A system is a folder of `servers/`.
-"""
+"""Each system (a folder of `servers/`): the version that ran, its variants, its conformance."""
 
 import polars as pl
 
@@ -32,7 +29,7 @@ def systems(dataset: str) -> pl.DataFrame:
 
 
 def variants(server: Server) -> str:
-    """Return how the server can be run: its configurations, then the levels of its factors."""
+    """Return the variants of a server: its configurations, then the levels of its factors."""
     levels = [[server.called(name) for name in server.configurations]]
     for factor, able in server.factors.items():
         if factor == "backlog":
@@ -46,10 +43,10 @@ def variants(server: Server) -> str:
 
 
 def conformance(trials: pl.DataFrame) -> str | None:
-    """Return in how many trials the checks passed, else what was wrong first; null without trials.
+    """Return in how many trials the checks passed, else the first failure; null without trials.
 
-    A trial is timed only if every check of its experiment passes, but for those that the server is
-    known to fail (`deviations` of its server.toml): one that was measured has passed the others.
+    A trial is timed only if all checks of its experiment pass, except the known `deviations` of its
+    server.toml, so every measured trial has passed them.
     """
     if not len(trials):
         return None

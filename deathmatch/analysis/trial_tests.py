@@ -1,18 +1,18 @@
-"""Tests over trials: intervals that a statistic can have, and how many trials show a difference.
+"""Tests over trials: the interval of a statistic, and the difference that trials can detect.
 
 In: one value a trial, or one ratio a block. Out: an interval at a two-sided level.
 
-Trials are looked at once, after all of them, at ERROR. Two tests keep it:
+Trials are tested once, after all of them, at the level ERROR. Two tests keep it:
 
 - Student's t (1908) of the mean, on a scale on which the values have no bounds (`SCALES`).
 - The exact binomial test (Clopper and Pearson 1934, Biometrika 26) of the share of trials in which
-  something happened, or in which a value is as claimed (the sign test). It takes six trials or
-  more. It is that of outcomes, of counts, and of values that do not differ, or lie on a bound of
-  what they can be: there t has no spread to go by, or no scale.
+  something happened, or in which a value is as claimed (the sign test). It needs six trials or
+  more, and is used for outcomes, counts, and values that do not differ or lie on a bound of their
+  kind, for which t has no spread or no scale.
 
-`marks` and `standing` say which results stand when many are tested together.
+`marks` and `standing` say which results survive a correction for many tests.
 
-`bench/ledgers.py` simulates what they get wrong.
+`bench/ledgers.py` simulates the error rates.
 """
 
 import math
@@ -34,7 +34,7 @@ SCALES: dict[Kind, tuple[Callable, Callable]] = {
     Kind.POSITIVE: (np.log, np.exp),
     Kind.SHARE: (logit, expit),
 }
-"""By kind, the scale without bounds of its values, and the way back."""
+"""By kind, the transformation of its values to a scale without bounds, and its inverse."""
 _INSIDE = {Kind.POSITIVE: (0, math.inf), Kind.SHARE: (0, 1)}
 
 
@@ -51,8 +51,8 @@ def mean_interval(
 ) -> Interval:
     """Return the mean on the kind's scale with Student's interval; of one value, that value.
 
-    On a logarithmic scale it is the geometric mean. `step` is the last digit of what was recorded,
-    in the values' unit: it adds the deviation of rounding, and half of it to either side. Needs
+    On a logarithmic scale it is the geometric mean. `step` is the last recorded digit, in the
+    values' unit: it adds the deviation of rounding, and half of it to either side. Needs
     values inside the kind's bounds (`has_scale`), else ValueError.
     """
     if len(values) == 0:
@@ -82,7 +82,7 @@ def chance_of_ratio(ratios: Sequence[float]) -> float | None:
 
 
 def unpaired_interval(above: Sequence[float], below: Sequence[float], level: float) -> Interval:
-    """Return the ratio of two geometric means, whose trials are no pairs, with its interval.
+    """Return the ratio of two geometric means of unpaired trials, with its interval.
 
     Welch's t (1947, Biometrika 34), with his degrees of freedom. No ends where a side has one trial
     or neither side has a spread. All values must be positive (ValueError).
@@ -120,7 +120,7 @@ def spread(values: Sequence[float], kind: Kind = Kind.POSITIVE) -> float | None:
 
 
 def distance(value: float, bound: float, kind: Kind = Kind.POSITIVE) -> float:
-    """Return how far two values are on the kind's scale; infinite without a place on it."""
+    """Return the distance of two values on the kind's scale; infinite if one is not on it."""
     if not has_scale((value, bound), kind):
         return math.inf
     forward, _ = SCALES[kind]
@@ -144,14 +144,14 @@ def detectable(deviation: float, count: int) -> float:
 
 HOLM = "fragile (Holm)"
 RATE = "fragile (Holm, false discovery rate)"
-"""Verdicts that do not stand by one correction, or by both."""
+"""Marks of verdicts that do not survive Holm's correction (HOLM), or neither of two (RATE)."""
 
 
 def marks(errors: Sequence[float | None]) -> list[str]:
-    """Return for each verdict HOLM, RATE, or "" where it stands by both or decides nothing.
+    """Return for each verdict HOLM, RATE, or "" if it survives both or decides nothing.
 
-    `errors` are of all verdicts that were tested; None of those that are inconclusive, which count
-    as tests. Holm (1979, Scandinavian Journal of Statistics 6) bounds the chance of any false
+    `errors` are those of all verdicts that were tested; None for inconclusive ones, which count as
+    tests. Holm (1979, Scandinavian Journal of Statistics 6) bounds the chance of any false
     verdict in the ledger, Benjamini and Hochberg (1995, Journal of the Royal Statistical Society B
     57) the expected share of false ones among those that decide, both at ERROR.
     """
@@ -171,6 +171,6 @@ def marks(errors: Sequence[float | None]) -> list[str]:
 
 
 def standing(chances: Sequence[float | None]) -> int:
-    """Return how many p-values stand by Holm's correction when all are tested together."""
+    """Return how many p-values survive Holm's correction when all are tested together."""
     known = [chance if chance is not None and chance <= ERROR else None for chance in chances]
     return sum(chance is not None and mark == "" for chance, mark in zip(known, marks(known)))

@@ -1,8 +1,7 @@
 """Verdicts in words and in numbers.
 
-In: entries of a ledger. Out: what an entry says, for cells and sentences; how many claims have
-which verdict, by the age of what ran and by the role of the claim. Two claims that oppose each
-other are one question, and count once.
+In: entries of a ledger. Out: entries as cells and sentences; counts of verdicts by the age of the
+releases and the role of the claim. Two opposing claims are one question, and count once.
 """
 
 from collections.abc import Sequence
@@ -17,13 +16,13 @@ from deathmatch.analysis.ledger import Entry, Verdict
 from deathmatch.analysis.published import Claim
 from deathmatch.analysis.stats import Interval
 
-ON_EDGE = "the threshold is nearer than one trial repeats another"
+ON_EDGE = "the threshold is within the spread between trials"
 
 
 def cell(verdict: Verdict) -> str:
     """Return a verdict in a line of Markdown, "**replicated, fragile (Holm)**: 2 [1, 3], n = 3".
 
-    It has its number only where a test was made.
+    Only verdicts of a test have a number.
     """
     word = ", ".join(filter(None, [verdict.verdict, verdict.fragile]))
     effect = effect_text(verdict.interval) if verdict.verdict in TESTED else ""
@@ -34,7 +33,7 @@ def cell(verdict: Verdict) -> str:
 
 
 def remarks(verdict: Verdict) -> list[str]:
-    """Return what a reader must know of a verdict's strength: it is fragile, or on the edge."""
+    """Return the remarks on a verdict's strength: that it is fragile, or on the edge."""
     on_edge = verdict.on_edge and verdict.verdict in TESTED
     return [*filter(None, [verdict.fragile]), *([ON_EDGE] if on_edge else [])]
 
@@ -42,7 +41,7 @@ def remarks(verdict: Verdict) -> list[str]:
 def effect_text(effect: Interval) -> str:
     """Return an effect as "2.31 [2.20, 2.44], n = 3"; empty without one.
 
-    An end of the interval that the load left open is given as "at least" or "at most".
+    An end that the load left open is given as "at least" or "at most".
     """
     low, high = effect.low, effect.high
     if effect.estimate is None:
@@ -63,9 +62,9 @@ def effect_text(effect: Interval) -> str:
 
 
 def effect_phrase(verdict: Verdict) -> str:
-    """Return what a verdict compared: "reply rate (req/s), A over B: 2.3 [2, 3], n = 3".
+    """Return the comparison of a verdict: "reply rate (req/s), A over B: 2.3 [2, 3], n = 3".
 
-    A value alone carries its unit instead; empty where nothing was compared.
+    A single value has its unit instead; empty if nothing was compared.
     """
     effect, sides = effect_text(verdict.interval), verdict.sides
     if not effect or not sides:
@@ -93,7 +92,7 @@ def short(value: float, digits: int = 3) -> str:
 
 OF_THE_TIME, OLDEST, NOW = "then, of the time", "then, oldest that runs", "now"
 AGES = (OF_THE_TIME, OLDEST, NOW)
-"""On what a verdict stands: OF_THE_TIME where all releases are within `ages.WITHIN_YEARS`."""
+"""The releases of a verdict; OF_THE_TIME: all are within `releases.WITHIN_YEARS`."""
 ROLES = ("result", "explanation", "objection", "reply")
 
 
@@ -118,9 +117,9 @@ def _disjoint(first: Comparison, second: Comparison) -> bool:
 
 
 def questions(entries: Sequence[Entry], age: str) -> list[tuple[Entry, Verdict]]:
-    """Return the claims with their verdicts on what is of an age: of a pair that opposes, one.
+    """Return the claims with their verdicts on releases of an age; one of each opposing pair.
 
-    That is the one which is decided, or else the first.
+    The decided claim of a pair counts, or else the first.
     """
     made = [(entry, entry.now if age == NOW else entry.then) for entry in entries]
     if age != NOW:
@@ -161,8 +160,8 @@ POST_UNTOLD = "could not be told"
 def posts(entries: Sequence[Entry]) -> pl.DataFrame:
     """Return for each source how many of its results hold on today's releases.
 
-    Columns: source, results, hold, fail, untold and word, one of POST_…. What is fragile is not
-    told; two opposing claims are one.
+    Columns: source, results, hold, fail, untold and word, one of POST_…. Fragile verdicts count as
+    untold; two opposing claims are one.
     """
     rows = []
     for source in dict.fromkeys(entry.source for entry in entries):

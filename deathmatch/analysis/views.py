@@ -1,4 +1,4 @@
-"""What notebooks look at: an experiment's tables with labels, variants and endings."""
+"""Views for notebooks: an experiment's tables with labels, variants and endings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from deathmatch.analysis import phrases, provenance, reply_rates, stats
 from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
 from deathmatch.analysis.reply_rates import AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, limits, table_files, tables
+from deathmatch.data.laws.law import KEY, TRIAL
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
@@ -18,9 +19,7 @@ from deathmatch.plan.trial import CONFIGURATION
 from deathmatch.quantities.definitions import DIED
 from deathmatch.quantities.quantity import ALL_ANSWERED, WRONG, of_experiment
 
-_TRIAL = ["server", "variant", "n"]
-_POINT = [*_TRIAL, RATE]
-# Factors that say how a server runs, as words after its title; the others are axes of figures.
+# Factors in labels, as words after the title; the others are axes of figures.
 LABEL_FACTORS = (CONFIGURATION, "readiness", "schedulers", "max_connections", "opening", "run",
                  "values")  # fmt: skip
 _LEVEL_PHRASES = {**phrases.CPUS, "one": "", "65535": "", "1024": "at most 1024 connections",
@@ -36,14 +35,14 @@ class Experiment:
 
     dataset: str
     name: str
-    # Factors that labels speak of too, where a server has more than one level of them.
+    # More factors for labels, if a server has more than one level of them.
     label_factors: tuple[str, ...] = ()
-    # The dataset that searched for capacities, if it is another one.
+    # The dataset of the searches for capacities, if it is another one.
     searched: str = ""
 
     @cached_property
     def spec(self) -> Spec:
-        """What the experiment's own file says."""
+        """The experiment's own file."""
         return files.experiment(self.name)
 
     @cached_property
@@ -53,9 +52,9 @@ class Experiment:
 
     @cached_property
     def points(self) -> pl.DataFrame:
-        """Every point, with `title` and `label`; of one that was offered a rate, with TOP.
+        """Every point, with `title` and `label`, and with TOP if it was offered a rate.
 
-        Wrong answers are no replies: `of_experiment`.
+        Wrong answers do not count as replies (`of_experiment`).
         """
         return reply_rates.with_top(of_experiment(self._labelled("points"), self.name))
 
@@ -63,17 +62,17 @@ class Experiment:
     def times(self) -> pl.LazyFrame:
         """Every bin of the histograms that no law leaves out, with `title` and `label`.
 
-        There are millions, so filter them before they are collected.
+        There are millions: filter before collecting.
         """
-        labels = self.trials.lazy().select(*_TRIAL, "title", "label")
-        broken = self.points.join(self.lawful_points, on=_POINT, how="anti").lazy()
-        steady = laws.steady(self.points).lazy().select(*_POINT, steady=pl.lit(True))
+        labels = self.trials.lazy().select(*TRIAL, "title", "label")
+        broken = self.points.join(self.lawful_points, on=KEY, how="anti").lazy()
+        steady = laws.steady(self.points).lazy().select(*KEY, steady=pl.lit(True))
         judged = pl.any_horizontal(map(pl.col("quantity").str.starts_with, laws.STEADY.columns))
         return (
             self._scan("times")
-            .join(labels, on=_TRIAL, maintain_order="left")
-            .join(broken, on=_POINT, how="anti", maintain_order="left")
-            .join(steady, on=_POINT, how="left", maintain_order="left")
+            .join(labels, on=TRIAL, maintain_order="left")
+            .join(broken, on=KEY, how="anti", maintain_order="left")
+            .join(steady, on=KEY, how="left", maintain_order="left")
             .filter(pl.col("steady").fill_null(False) | ~judged)
             .drop("steady")
         )
@@ -90,17 +89,14 @@ class Experiment:
 
     @cached_property
     def probes(self) -> pl.DataFrame:
-        """Every rate that a search offered, by whichever load generator; maybe no row.
-
-        With `title` and `label`.
-        """
+        """Every rate that a search offered, by any load generator, with `title` and `label`."""
         holder = Experiment(self._holder(PROBES), self.name)
         trials, found = (tables.of_any_client(holder._of_all(name)) for name in ("trials", PROBES))
         return _labelled_as(self._with_label(trials), tables.of_own_client(found))
 
     @cached_property
     def _of_its_client(self) -> Callable:
-        """The rows of the load generator that shows it."""
+        """Selects the rows of the experiment's main load generator."""
         return tables.of_main_client(self._of_all("trials"))
 
     def _read(self, table: str) -> pl.DataFrame:
@@ -108,7 +104,7 @@ class Experiment:
 
     def _of_all(self, table: str) -> pl.DataFrame:
         if not table_files.path_of(self.dataset, self.name, table).is_file():
-            # A chapter may be about several experiments, of which the dataset has some.
+            # The dataset may have only some of a chapter's experiments.
             return pl.DataFrame(schema=tables.columns(self.name, table))
         return tables.read(self.dataset, self.name, table)
 
@@ -125,24 +121,21 @@ class Experiment:
 
     @cached_property
     def valid_points(self) -> pl.DataFrame:
-        """The points that show the server: lawful, reported whole, not limited by the harness.
-
-        A store's points have no client that could fail.
-        """
+        """The points that count: lawful, reported whole, not limited by the harness."""
         return counted(self.points)
 
     def ranked(self, points: pl.DataFrame) -> pl.DataFrame:
-        """Return the points of the rounds in which every variant ran, whether they count or not."""
+        """Return the points of rounds in which every variant ran, whether they count or not."""
         return points.filter(pl.col("n").is_in(rounds_of_all(self.trials, ["server", "variant"])))
 
     @cached_property
     def lawful_points(self) -> pl.DataFrame:
-        """The points that break no law (`deathmatch.data.laws`): what figures may be made of."""
+        """The points that break no law (`deathmatch.data.laws`), for figures."""
         return laws.upheld(self.points)
 
     @cached_property
     def limited_points(self) -> pl.DataFrame:
-        """The lawful points that show the testbed's limit: for figures, which draw them hollow."""
+        """The lawful points that show the testbed's limit, which figures draw hollow."""
         return self.lawful_points.filter(limits.by_testbed(self.points))
 
     @property
@@ -152,9 +145,9 @@ class Experiment:
 
     @property
     def common_rate(self) -> int | None:
-        """The highest rate that every variant was offered, but for instruments; None without one.
+        """The highest rate that every variant except instruments was offered; None without one.
 
-        Where only instruments ran, that of all.
+        If only instruments ran, they count.
         """
         ours = self.points.filter(~pl.col("server").is_in(files.instruments()))
         offered = (ours if len(ours) else self.points).select("server", "variant", RATE).unique()
@@ -164,7 +157,7 @@ class Experiment:
 
     @property
     def rates(self) -> str:
-        """The offered rates, in words: those of the highest, then how far the others went."""
+        """The offered rates in words: those up to the highest, then the lower ends of others."""
         offered = reply_rates.with_top(self.points.filter(pl.col(RATE) > 0))
         highest, *lower = sorted(offered[TOP].drop_nulls().unique(), reverse=True) or [None]
         if highest is None:
@@ -182,7 +175,7 @@ class Experiment:
         known = sorted(self.points["duration_us"].drop_nulls().unique())
         if not known:
             return phrases.NOT_MEASURED
-        return _span(*(f"{us / 1e6:g}" for us in (known[0], known[-1])))
+        return phrases.span(*(f"{us / 1e6:g}" for us in (known[0], known[-1])))
 
     @property
     def rounds(self) -> int:
@@ -194,13 +187,13 @@ class Experiment:
         """How many trials a variant has, in words: "3", or "3 to 6" where they differ."""
         variants = self.trials.group_by("server", "variant", maintain_order=True)
         counts = variants.len()["len"]
-        return _span(str(counts.min() or 0), str(counts.max() or 0))
+        return phrases.span(str(counts.min() or 0), str(counts.max() or 0))
 
     @property
     def no_plateau(self) -> str:
-        """What to say of those whose trials were all client-limited at the highest rate.
+        """A sentence on variants whose trials were all client-limited at the highest rate.
 
-        Nothing without a point.
+        Empty without a point.
         """
         if self.points.is_empty():
             return ""
@@ -216,7 +209,7 @@ class Experiment:
 
     @property
     def machine(self) -> dict:
-        """The machine of the first trial that knows its own: cpu, cpus, kernel, os, …"""
+        """The machine of the first trial that recorded it: cpu, cpus, kernel, os, …"""
         known = self.trials.drop_nulls("cpu")
         return known.row(0, named=True) if len(known) else dict.fromkeys(self.trials.columns, "?")
 
@@ -230,7 +223,7 @@ class Experiment:
     def endings(self) -> pl.DataFrame:
         """Return how trials ended: label, version, trials, clean (no wrong answers), reason.
 
-        The reason is a trial's own, or what became of its server first and at which rate.
+        The reason is a trial's own, or how its server first failed and at which rate.
         """
         clean, reason = (pl.col("outcome") == "measured") & ~pl.col("wrong"), pl.col("reason")
         return (
@@ -248,10 +241,9 @@ class Experiment:
         """Return the trials with their reasons, and `wrong`, whether there were wrong answers."""
         if "server_state" not in self.points.columns:
             return self.trials.with_columns(wrong=pl.lit(False))
-        key = ["server", "variant", "n"]
         wrong = pl.col(WRONG).fill_null(0)
         failed = self.points.filter((pl.col("server_state") != "ran") | (wrong > 0)).sort(RATE)
-        first = failed.group_by(key, maintain_order=True).agg(
+        first = failed.group_by(TRIAL, maintain_order=True).agg(
             pl.first("server_state", RATE, WRONG), (wrong > 0).any().alias("wrong"),
             pl.format(", the first: {}", pl.first(FIRST_WRONG)).fill_null("").alias("example"),
         )  # fmt: skip
@@ -260,7 +252,7 @@ class Experiment:
             .then(pl.format("{} wrong answers at {} req/s{}", WRONG, RATE, "example"))
             .otherwise(pl.format("{} at {} req/s", "server_state", RATE))
         )
-        return self.trials.join(first, on=key, how="left", maintain_order="left").with_columns(
+        return self.trials.join(first, on=TRIAL, how="left", maintain_order="left").with_columns(
             reason=pl.when(pl.col("reason").fill_null("") == "").then(became).otherwise("reason")
             .fill_null(""),
             wrong=pl.col("wrong").fill_null(False),
@@ -268,13 +260,13 @@ class Experiment:
 
 
 def _labelled_as(trials: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.join(trials.select(*_TRIAL, "title", "label"), on=_TRIAL)
+    return frame.join(trials.select(*TRIAL, "title", "label"), on=TRIAL)
 
 
 def shown(dataset: str, name: str) -> Experiment:
     """Return an experiment as the paper of a dataset shows it, maybe measured in another one.
 
-    `table_files.dataset_with` says which dataset that is, and which one searched for capacities.
+    `table_files.dataset_with` names that dataset, and the one that searched for capacities.
     """
     measured = table_files.dataset_with(dataset, name)
     searched = table_files.dataset_with(dataset, name, PROBES)
@@ -285,11 +277,11 @@ def origin(experiment: Experiment, dataset: str) -> str:
     """Return where and when other datasets than the paper's measured an experiment, or ""."""
     sentences = []
     if experiment.dataset != dataset:
-        what = f"The experiment *{experiment.name}* is"
+        what = f"The experiment *{experiment.name}* comes from"
         sentences.append(_measured_in(what, experiment.dataset, experiment.trials))
     if experiment.searched:
         trials = tables.read(experiment.searched, experiment.name, "trials")
-        what = f"The searches of *{experiment.name}* are"
+        what = f"The searches of *{experiment.name}* come from"
         sentences.append(_measured_in(what, experiment.searched, trials))
     return " ".join(sentences)
 
@@ -298,18 +290,18 @@ def _measured_in(what: str, dataset: str, trials: pl.DataFrame) -> str:
     days = trials["started_at"].drop_nulls().sort().dt.strftime("%-d %B %Y")
     named = phrases.enumeration(days.unique(maintain_order=True).to_list())
     return (
-        f"{what} of another dataset, {phrases.code(dataset)}, measured on "
+        f"{what} another dataset, {phrases.code(dataset)}, measured on "
         f"{named or 'an unknown day'} on the {provenance.testbed(trials)}."
     )
 
 
 def why_not_measured(trial: dict, points: pl.DataFrame) -> str:
-    """Return why none of a server's points shows it; `trial` is its first."""
+    """Return why none of a server's points counts; `trial` is its first trial."""
     if points.is_empty() and trial["outcome"].startswith("measured"):
         return "no rate was offered"
     if points.is_empty():
         first = (trial["reason"] or "").strip().partition("\n")[0]
-        # Pandoc would take what a server said for markup of its own.
+        # Pandoc would take these characters in a server's output for markup.
         quoted = first.replace("`", "'").replace("{", "(").replace("}", ")")
         return f"{trial['outcome']}, `{quoted}`" if quoted else trial["outcome"]
     limited = points["client_limited"].sum()
@@ -332,9 +324,9 @@ def why_not_measured(trial: dict, points: pl.DataFrame) -> str:
 
 
 def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
-    """Return the trials with `label`: the title, then what differs from its other variants.
+    """Return the trials with `label`: the title, then the levels in which its variants differ.
 
-    `defaults` has the further factors to speak of, with the level that goes without saying.
+    `defaults` has further factors, each with the level that labels omit.
     """
     parts = []
     for column in LABEL_FACTORS:
@@ -351,7 +343,7 @@ def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
 
 
 def _called(trials: pl.DataFrame) -> pl.Series:
-    """Return what figures call the configuration of each row; its name, if the server is gone."""
+    """Return the title of each row's configuration; its name if the server no longer exists."""
     known = set(files.names("server"))
     rows = trials.select("server", CONFIGURATION).rows()
     called = {
@@ -363,14 +355,9 @@ def _called(trials: pl.DataFrame) -> pl.Series:
     return pl.Series([called[row] for row in rows], dtype=pl.String)
 
 
-def _span(least: str, most: str) -> str:
-    """Return "3 to 6", or "3" where both are the same."""
-    return least if least == most else f"{least} to {most}"
-
-
 def deaths_phrase(points: pl.DataFrame) -> str:
-    """Return "2 of 6 trials": those at one of whose points the server died, of all there are."""
-    trials = points.group_by("server", "variant", "n", maintain_order=True).agg(dead=DIED.any())
+    """Return "2 of 6 trials": the trials in which the server died, of all."""
+    trials = points.group_by(TRIAL, maintain_order=True).agg(dead=DIED.any())
     if trials.is_empty():
         return f"no trial {phrases.NOT_MEASURED}"
     return f"{trials['dead'].sum()} of {len(trials)} trials"
@@ -389,10 +376,9 @@ def of_today(frame: pl.DataFrame) -> pl.DataFrame:
 def default_variants(
     frame: pl.DataFrame, experiment: str, named: frozenset[str] = frozenset()
 ) -> pl.DataFrame:
-    """Return the rows of each server as it runs if nothing else is said.
+    """Return the rows of each server as it runs by default, except for the factors `named`.
 
-    That is its first configuration, and the experiment's default of every factor that it has;
-    but for what is `named`.
+    The default is its first configuration, and the experiment's default of each of its factors.
     """
     others = files.experiment(experiment).factors.keys() - named
     frame = at_defaults(frame, experiment, *others)
@@ -414,7 +400,7 @@ def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
         name: own[0] for name in known if (own := files.server(name).configurations_in(experiment))
     }
     chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)
-    # A trial of before the server had configurations has null; it ran as what is now the first.
+    # Null: a trial from before the server had configurations ran as the present first one.
     return frame.filter(
         chosen.is_null() | pl.col(CONFIGURATION).is_null() | (pl.col(CONFIGURATION) == chosen)
     )
@@ -424,7 +410,7 @@ def floors(points: pl.DataFrame) -> pl.DataFrame:
     """Return the reply rate of the null server, and of the fastest other one, at their top rates.
 
     Columns: `who`, those of `stats.INTERVAL`, and `at_least`: whether that is all that was offered.
-    Client-limited points and closed loops do not count, nor others' at the testbed's limit.
+    Client-limited points, closed loops and other servers' testbed-limited points do not count.
     """
     valid = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
     # What the null server shows is the testbed's limit.

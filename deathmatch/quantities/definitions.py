@@ -1,6 +1,6 @@
-"""The quantities by name: what claims, chapters, the explorer and `deathmatch measure` report.
+"""The quantities by name, for claims, chapters, the explorer and `deathmatch measure`.
 
-A name is the one that rules in claims.toml use. A definition that changes here changes every page.
+Rules in claims.toml use these names. A change of a definition changes every page.
 """
 
 from collections.abc import Callable, Collection
@@ -30,12 +30,12 @@ PAGE_BYTES = 4096  # resident memory is counted in pages
 SELECT_RANGE = 1024  # descriptors that select can wait for
 SHARED_OUT = "server_pss_bytes_max"
 DIED = pl.col("server_state").str.starts_with("died")
-"""Whether the server of a point ended without having been stopped."""
+"""Whether the server of a point ended without being stopped."""
 
 ENDED_IN_CHECKS = (pl.col("outcome") == "answers wrongly") & pl.col("reason").str.contains(
     "it ended (", literal=True
 )
-"""Whether the server of a trial ended while it was checked, as `conformance` words it."""
+"""Whether the server of a trial ended during its checks, in the words of `conformance`."""
 
 _TOGETHER = "all points of a trial together"
 _MEAN = "mean over the points of a trial"
@@ -43,7 +43,7 @@ _LARGEST = "largest over the points of a trial"
 
 
 def hardest(rates: Collection[int]) -> int:
-    """Return the offered rate that asks most of a server: 0, the closed loop, else the highest."""
+    """Return the most demanding offered rate: 0, the closed loop, else the highest."""
     return 0 if 0 in rates else max(rates)
 
 
@@ -69,7 +69,7 @@ def _over(counted: pl.Expr, over: pl.Expr) -> pl.Expr:
 
 
 def _missed(replies: pl.Expr, due: pl.Expr) -> pl.Expr:
-    """Return the share of what was due that has no good answer; null where nothing was."""
+    """Return the share of due requests without a good answer; null if none was due."""
     return pl.when(due != 0).then(pl.max_horizontal(pl.lit(0.0), 1 - replies / due))
 
 
@@ -123,7 +123,7 @@ def _happened(event: pl.Expr) -> Aggregate:
     return Aggregate(event.any().cast(pl.Float64))
 
 
-# What a server held as it died nobody sampled.
+# No sample shows how many descriptors a server held as it died.
 _HELD = pl.col("server_descriptors_max").max()
 _OUT_OF_SELECT_RANGE = pl.when(_HELD.is_not_null() | DIED.any()).then(
     (DIED.any() | (_HELD >= SELECT_RANGE).fill_null(False)).cast(pl.Float64)
@@ -131,10 +131,10 @@ _OUT_OF_SELECT_RANGE = pl.when(_HELD.is_not_null() | DIED.any()).then(
 
 
 def _latency(columns: Collection[str], percent: int) -> pl.Expr:
-    """Return a latency's mean over points; one that lies among lost messages is DRAIN at least.
+    """Return a latency's mean over points; a quantile among lost messages is at least DRAIN.
 
-    So it is compared with no less than it was, and a claim of long latencies is decided by it.
-    Points with too few messages to carry the quantile do not count.
+    Using that bound never overstates a latency, and lets claims of long latencies be decided.
+    Points with too few messages for the quantile do not count.
     """
     column = f"message_latency_p{percent}_us"
     if column not in columns:
@@ -186,6 +186,12 @@ BYTES_PER_MESSAGE = Quantity(
     "bytes_per_message", "memory per message", "B",
     "growth of the process's memory over queued messages, divided by their number",
     Aggregate(_bytes_per_message("rss_bytes")), over_rates=False, step=_step_of_bytes(PAGE_BYTES),
+)  # fmt: skip
+OWN_BYTES_PER_MESSAGE = Quantity(
+    "own_bytes_per_message", "memory per message by the runtime's account", "B",
+    "growth of what the runtime itself says that it holds over queued messages, divided by "
+    "their number", Aggregate(_bytes_per_message("runtime_bytes")),
+    over_rates=False, step=_step_of_bytes(1),
 )  # fmt: skip
 FAILED_CONNECTIONS = Quantity(
     "failed_percent", "failed connections", "%", "connections that failed, of all attempted",
@@ -324,12 +330,7 @@ _ALL = (
         "median message latency of the run's last fifth (a minute of five) over that of its first",
         Mean("message_latency_growth"), _MEAN,
     ),
-    Quantity(
-        "own_bytes_per_message", "memory per message by the runtime's account", "B",
-        "growth of what the runtime itself says that it holds over queued messages, divided by "
-        "their number", Aggregate(_bytes_per_message("runtime_bytes")),
-        over_rates=False, step=_step_of_bytes(1),
-    ),
+    OWN_BYTES_PER_MESSAGE,
     Quantity(
         "client_step_us", "step of the client's pacing", "µs",
         "time between two turns at which the client sends the messages that are due; 0: each is "

@@ -1,9 +1,9 @@
-"""What the definition of a quantity consists of, and which answers and samples it counts.
+"""The definition of a quantity: its parts, and the answers and samples that it counts.
 
 A quantity is estimated in two steps: from the points of one trial to one number (`of_trial`), and
 from the trials of a variant to their median with its interval (`deathmatch.analysis.stats`). Points
-as the tables have them count every answer: `of_experiment` leaves those with the status and the
-length that the experiment's checks expect.
+of the tables count every answer; `of_experiment` keeps those with the status and the length that
+the experiment's checks expect.
 """
 
 from collections.abc import Callable, Collection
@@ -21,8 +21,8 @@ REPLY = "reply_rate_offered_window_rps"
 # Replies a request offered: fewer are lost at the edges of the offered window.
 ALL_ANSWERED = 0.97
 TOP = "top_rate_rps"
-"""The rate that asked most of a point's variant: 0, the closed loop, else the highest within the
-testbed's own limit."""
+"""The most demanding rate of a point's variant: 0, the closed loop, else the highest within the
+testbed's limit."""
 
 WRONG = "wrong_answers"
 """The column of the wrong answers of a point, of every class together."""
@@ -30,7 +30,7 @@ WRONG = "wrong_answers"
 DRAIN = "drain_us"
 """The column of the time for which the client of a point waited for answers after its last send."""
 
-# A bootstrap of its own sample flatters a quantile in the tail.
+# A bootstrap is too narrow for a quantile in the tail.
 TAIL_CONFIDENCE = 0.99
 
 OVER_TRIALS = "median over trials"
@@ -48,7 +48,7 @@ class Points(Enum):
 
 
 class Kind(Enum):
-    """Which values a quantity can have, and so by which test trials are compared."""
+    """The values that a quantity can have, which decide the test that compares trials."""
 
     POSITIVE = "above 0"
     SHARE = "from 0 to 1"
@@ -57,7 +57,7 @@ class Kind(Enum):
 
 
 class OfTrial:
-    """How the points of a trial give one number: of one trial, or in a query of many."""
+    """The estimator of one number from the points of a trial, alone or in a query of many."""
 
     def aggregate(self, columns: Collection[str]) -> pl.Expr:
         """Return the number as an aggregate of points with these columns; null without one."""
@@ -70,7 +70,7 @@ class OfTrial:
 
 @dataclass(frozen=True)
 class Aggregate(OfTrial):
-    """A number by an expression, or by a function that is given the columns and returns one."""
+    """A number by an expression, or by a function of the columns that returns one."""
 
     by: pl.Expr | Callable[[Collection[str]], pl.Expr]
 
@@ -127,14 +127,12 @@ class Quantity:
     """One quantity. `name` is its key in claims.toml and in frames; `unit` is "" for pure numbers.
 
     `meaning` defines it in words, with its unit. `estimator` says how a trial's points give one
-    number. `of_histogram`: the quantity of the table `times` from which its column comes, where
-    points do not have it; empty for all others. `over_rates`: the number depends on which rates
-    were offered, so that two variants are compared at the rates that both have; the others describe
-    a sweep or its course as a whole.
-    `whole_sweep`: a trial counts only if the point at its highest rate does. `points` says which
-    points count. `kind` says which values it can have. `step` returns the last digit of what was
-    recorded in a trial, in `unit`, where it is coarse; None where it is not. `higher_is_better`:
-    of two servers, that with the higher value does better.
+    number. `of_histogram`: the quantity of the table `times` that its column comes from, if points
+    lack it; else empty. `over_rates`: the number depends on which rates were offered, so two
+    variants are compared at the rates that both have; other quantities describe a whole sweep.
+    `whole_sweep`: a trial counts only if the point at its highest rate does. `points`: the points
+    that count. `kind`: the possible values. `step` returns the last recorded digit of a trial, in
+    `unit`, if it is coarse. `higher_is_better`: whether the server with the higher value is better.
     """
 
     name: str
@@ -157,21 +155,21 @@ class Quantity:
 
     @property
     def heading(self) -> str:
-        """Return "CPU per reply (µs)", as a table's column is headed."""
+        """Return "CPU per reply (µs)", the heading of a table's column."""
         title = self.title[:1].upper() + self.title[1:]
         return f"{title} ({self.unit})" if self.unit else title
 
     @property
     def definition(self) -> str:
-        """Return what one number of a table is: "CPU per reply: …; median over trials"."""
+        """Return the definition of a table's number: "CPU per reply: …; median over trials"."""
         within = f"{self.meaning}, {self.estimator}" if self.estimator else self.meaning
         return f"{self.title[:1].upper()}{self.title[1:]}: {within}; {OVER_TRIALS}"
 
 
 def of_experiment(points: pl.DataFrame, experiment: str) -> pl.DataFrame:
-    """Return an experiment's points as quantities take them: `only_good`, with DRAIN if it has one.
+    """Return an experiment's points for quantities: `only_good`, with DRAIN if its load has one.
 
-    DRAIN is that of the experiment's load, in microseconds.
+    DRAIN is in microseconds.
     """
     load = files.experiment(experiment).load_as_written
     if "drain_s" not in load:
@@ -209,9 +207,9 @@ def _sum(points: pl.DataFrame, names: set[str]) -> pl.Expr:
 def needed_samples(quantile: float) -> int:
     """Return how many samples a quantile needs to be reported: 662 for the 99th percentile.
 
-    With so many, at least two lie beyond it at TAIL_CONFIDENCE, so that the second from the end
-    bounds it: the number beyond is binomial, whatever the distribution (David and Nagaraja 2003,
-    Order Statistics, 7.1). That is MLPerf Inference's rule of early stopping (2021).
+    With so many, at least two lie beyond it at TAIL_CONFIDENCE, so the second from the end bounds
+    it: the number beyond is binomial for any distribution (David and Nagaraja 2003, Order
+    Statistics, 7.1). This is MLPerf Inference's rule of early stopping (2021).
     """
     from scipy.stats import nbinom  # a trial does not wait for it
 
