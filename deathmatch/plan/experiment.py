@@ -20,10 +20,6 @@ from deathmatch.plan.spec import (
     Spec,
 )
 
-# The load generators that an experiment can name.
-CLIENTS = registry.names()
-
-
 LOAD_TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
 
 
@@ -179,7 +175,7 @@ class Experiment(NamedSpec):
     """The post it replicates, as a key of paper/source/references.bib."""
     question: str
     """The question, in one sentence."""
-    client: Literal[CLIENTS] | None = None
+    client: Literal[registry.CLIENTS] | None = None
     """The load generator, a folder in clients/; an experiment without one has `measures`."""
     measures: Literal["storage"] | None = None
     """What is measured without load: "storage", the memory of a program that holds messages."""

@@ -143,7 +143,7 @@ def _experiment(
         what = f"the client of {name!r} sends nothing in steps"
         raise _mistake(dataset, ["experiments", name, "step_s"], what, "take it out")
     if plan.search is not None and not (client and client.searches):
-        what = f"the client of {name!r} offers no rate, so that no capacity can be searched for"
+        what = f"{name!r} offers no rate, so that no capacity can be searched for"
         remedy = "take it out; the clients httperf and roundtrip offer rates"
         raise _mistake(dataset, ["experiments", name, "search"], what, remedy)
     if plan.search is not None and plan.search.overload_shares:

@@ -24,7 +24,6 @@ OWN_NAMES = {
     "go": "go.mod",
     "maven": "jars.sha256",
 }
-LISTS = tuple(OWN_NAMES)
 FILE = "server.toml"
 
 
@@ -77,7 +76,7 @@ class Packages(Spec):
     @property
     def lists(self) -> dict[str, str]:
         """The hash-locked lists in the server's folder, by the key that names them."""
-        named = {key: getattr(self, key) for key in LISTS}
+        named = {key: getattr(self, key) for key in OWN_NAMES}
         return {key: file for key, file in named.items() if file}
 
 

@@ -109,11 +109,7 @@ class Trial(BaseModel):
 
         None if no rate is offered.
         """
-        for name, level in self.variant.factors.items():
-            factor = self.experiment.factors.get(name)
-            if factor and (own := (factor.durations_s or {}).get(level)):
-                return own
-        return self.plan.duration_s
+        return self._of_level("durations_s") or self.plan.duration_s
 
     @property
     def search(self) -> dict[str, Any] | None:
@@ -153,11 +149,15 @@ class Trial(BaseModel):
 
     def testbed(self, default: str) -> str:
         """Return the testbed on which it runs: a level's own, or the default one."""
+        return self._of_level("testbeds") or default
+
+    def _of_level(self, key: str) -> Any:
+        """Return the value of a level in a table of its factor; None if no level has one."""
         for name, level in self.variant.factors.items():
             factor = self.experiment.factors.get(name)
-            if factor and (own := (factor.testbeds or {}).get(level)):
+            if factor and (own := (getattr(factor, key) or {}).get(level)):
                 return own
-        return default
+        return None
 
     @property
     def _load(self) -> dict[str, Any]:
