@@ -66,7 +66,7 @@ def test_a_command_that_is_no_server_is_named_in_a_line(tree: Tree, command: str
     ("command", "says"),
     [
         ("no-such-program {port}", "no-such-program: not found"),
-        ("python3 almost.py", "it has no {port}"),
+        ("python3 almost.py", "the command has no {port}"),
         ("python3 'almost.py {port}", "No closing quotation"),
     ],
 )
@@ -85,4 +85,4 @@ def test_its_command_becomes_a_folder(tree: Tree):
     # It answers as its owner wants, not as the experiment asks.
     assert "FAILED as httperf asks: body b'hello', expected 'Hello, world'" in said
     said = tree.deathmatch("new-server", "other", "--command", "python3 x.py").failed().text
-    assert "it has no {port}" in said and not (tree.path / "servers/other").exists()
+    assert "the command has no {port}" in said and not (tree.path / "servers/other").exists()

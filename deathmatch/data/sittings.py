@@ -56,7 +56,7 @@ def attempts(dataset: str, root: Path = ROOT) -> list[Attempt]:
         return []
     except (ValueError, TypeError) as error:
         where = str(file.relative_to(root))
-        raise UserError(f"it cannot be read: {error}", where, "take it from git again") from None
+        raise UserError(f"it cannot be read: {error}", where, "restore it from git") from None
 
 
 def add(dataset: str, attempt: Attempt, root: Path = ROOT) -> None:

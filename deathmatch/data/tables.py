@@ -272,7 +272,8 @@ def check(frame: Frame, experiment: str, table: str, where: str) -> Frame:
     try:
         return schema(experiment, table).validate(_with_seldom(frame, columns(experiment, table)))
     except pa.errors.SchemaError as error:
-        raise UserError(str(error).splitlines()[0], where, "make it again: delete it") from None
+        what = str(error).splitlines()[0]
+        raise UserError(what, where, "delete it and run snakemake: it is made again") from None
 
 
 def _with_seldom(frame: Frame, wanted: dict[str, type[pl.DataType]]) -> Frame:

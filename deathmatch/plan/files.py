@@ -90,7 +90,7 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
         known = names(kind, root)
         new = path_of(kind, "<name>", root).relative_to(root)
         what = f"there is no {kind} {name[: paths.LONGEST]!r}"
-        raise UserError(what, remedy=f"{suggestions(name, known)}\n  a new one is {new}")
+        raise UserError(what, remedy=f"{suggestions(name, known)}\n  or write {new}")
     read = tuple((file, file.stat().st_mtime_ns) for file in _chain(kind, name, root))
     return _checked(kind, name, root, read)
 
@@ -159,7 +159,7 @@ def _chain(kind: str, name: str, root: Path) -> list[Path]:
             raise UserError(what, where, suggestions(str(base), known))
         # The reader of a release has two files to look into, and no more.
         if kind == "server" and (system := _read(path, root).get("extends")):
-            what = f"{base!r} extends a server itself, {system!r}"
+            what = f"{base!r} itself extends a server, {system!r}"
             raise UserError(what, where, f"extend {system!r}, its system")
         chain.insert(0, path)
         extended.append(base)

@@ -183,10 +183,18 @@ def _check_overload(dataset: Dataset, experiment: Experiment, plan: ExperimentPl
         raise _mistake(dataset, key, what, remedy)
 
 
-def _variants(
-    dataset: Dataset, experiment: Experiment, plan: ExperimentPlan, every: list[Server]
+def _chosen(
+    dataset: Dataset,
+    experiment: Experiment,
+    plan: ExperimentPlan,
+    servers: Collection[str] | None,
+    every: list[Server],
 ) -> list[tuple[Server, Variant, ExperimentPlan]]:
-    """Return the union of the plan's grids; a variant takes the keys of the first that has it."""
+    """Return the variants of the named servers, or of all if `servers` is None, with their plans.
+
+    They are the union of the plan's grids; a variant takes the keys of the first that has it. A
+    named server without a grid has its default variant.
+    """
     plans: dict[tuple[Server, Variant], ExperimentPlan] = {}
     for index, grid in enumerate(plan.grids):
         key = ["experiments", experiment.name, "grids", index]
@@ -196,6 +204,12 @@ def _variants(
         for server in chosen:
             for variant in product(experiment, levels, server):
                 plans.setdefault((server, variant), own)
+    if servers is not None:
+        planned = {server.name for server, _ in plans}
+        plans = {key: own for key, own in plans.items() if key[0].name in servers}
+        for server in serving(experiment.name, every=every):
+            if server.name in servers and server.name not in planned:
+                plans |= {(server, variant): plan for variant in product(experiment, {}, server)}
     return [(server, variant, own) for (server, variant), own in plans.items()]
 
 
@@ -209,26 +223,6 @@ def _holds(grid: Grid, experiment: Experiment, server: Server, variant: Variant)
         for name, levels in grid.levels.items()
     }
     return variant in product(experiment, levels, server)
-
-
-def _chosen(
-    dataset: Dataset,
-    experiment: Experiment,
-    plan: ExperimentPlan,
-    servers: Collection[str] | None,
-    every: list[Server],
-) -> list[tuple[Server, Variant, ExperimentPlan]]:
-    """Return the variants of the named servers; those of all grids if `servers` is None."""
-    variants = _variants(dataset, experiment, plan, every)
-    if servers is None:
-        return variants
-    planned = {server.name for server, *_ in variants}
-    return [(server, *rest) for server, *rest in variants if server.name in servers] + [
-        (server, variant, plan)
-        for server in serving(experiment.name, every=every)
-        if server.name in servers and server.name not in planned
-        for variant in product(experiment, {}, server)
-    ]
 
 
 def _servers(

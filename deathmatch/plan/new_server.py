@@ -54,7 +54,7 @@ def words_of(command: str) -> list[str]:
     except ValueError as error:
         raise UserError(f"no command: {error}", where, "quote it for a shell") from None
     if "{port}" not in command:
-        raise UserError("it has no {port}", where, "write {port} where its port belongs")
+        raise UserError("the command has no {port}", where, "write {port} for its port")
     return words
 
 

@@ -84,7 +84,7 @@ class RecordedNetwork(RecordPart):
     @model_validator(mode="after")
     def _whole_or_different(self) -> Self:
         if (self.settings is None) == (self.differs is None):
-            raise ValueError("a host has settings, or what differs from the first host's")
+            raise ValueError("a host has either `settings` or `differs`")
         return self
 
 

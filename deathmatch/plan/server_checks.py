@@ -83,10 +83,10 @@ def _file_problems(server: Server, root: Path) -> Iterator[Problem]:
             yield ["packages", key], f"its list must be called {own}", f"name {own}"
         if Path(file).name != file or len(file) > LONGEST or "\0" in file:
             what = f"{file[:LONGEST]!r} is not the name of a file"
-            yield ["packages", key], what, "the list stands in the server's own folder"
+            yield ["packages", key], what, "name a list in the server's own folder"
         if not _is_inside(server.list_in(file, root) / file, root):
             remedy = "servers/README.md has the command that writes it"
-            yield ["packages", key], f"there is no {file} next to it", remedy
+            yield ["packages", key], f"the server's folder has no {file}", remedy
 
 
 def _is_inside(path: Path, root: Path) -> bool:
@@ -196,7 +196,7 @@ def _placeholders(command: str) -> list[str]:
     fields = [field for field in string.Formatter().parse(command) if field[1] is not None]
     for _, name, form, conversion in fields:
         if form or conversion:
-            raise ValueError(f"the placeholder {name!r} is more than a name")
+            raise ValueError(f"the placeholder {name!r} must be a name only")
     return [name for _, name, *_ in fields]
 
 
