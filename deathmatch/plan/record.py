@@ -142,13 +142,13 @@ class RecordedTools(RecordPart):
 class Machine(RecordPart):
     """The facts about the machine that a reader needs to compare."""
 
-    cpu: Annotated[str | None, Field(description="Its model.")]
-    cpus: Annotated[Count | None, Field(description="How many it has.")]
-    memory_bytes: Annotated[Count | None, Field(description="Its memory.")]
-    kernel: Annotated[str | None, Field(description="The release of Linux.")]
-    os: Annotated[str | None, Field(description="The distribution.")]
-    toolchain: Annotated[str | None, Field(description="Where the tools come from.")]
-    commit: Annotated[str | None, Field(description="The version of this project.")]
+    cpu: str | None = Field(description="Its model.")
+    cpus: Count | None = Field(description="How many it has.")
+    memory_bytes: Count | None = Field(description="Its memory.")
+    kernel: str | None = Field(description="The release of Linux.")
+    os: str | None = Field(description="The distribution.")
+    toolchain: str | None = Field(description="Where the tools come from.")
+    commit: str | None = Field(description="The version of this project.")
     commit_unknown: str | None = optional("Why there is no commit.")
 
 
@@ -167,15 +167,9 @@ class RecordedClient(RecordPart):
     opened: Count | None = optional(
         "How many connections its kernel began in the offered time; absent if not counted."
     )
-    late_us: Annotated[
-        Whole | None, Field(description="How late its load generator began, after the agreed time.")
-    ]
-    clock_offset_us: Annotated[
-        Whole | None, Field(description="How far its clock was ahead of the controller's.")
-    ]
-    clock_bound_us: Annotated[
-        Count | None, Field(description="The greatest error of this offset, either way.")
-    ]
+    late_us: Whole | None = Field(description="Its load generator's start after the agreed time.")
+    clock_offset_us: Whole | None = Field(description="Its clock's lead over the controller's.")
+    clock_bound_us: Count | None = Field(description="The greatest error of this lead, either way.")
 
 
 # The steady rate of churn is the mean over so many rounds.
@@ -308,7 +302,7 @@ class TrialRecord(RecordPart):
     seed: int | None = optional(
         "What the order of the dataset's trials was drawn with; absent before schema version 2."
     )
-    version: Annotated[str | None, Field(description="What the server's version command printed.")]
+    version: str | None = Field(description="What the server's version command printed.")
     started_at: str = Field(
         pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", description="When it began, in UTC."
     )
