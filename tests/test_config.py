@@ -161,7 +161,7 @@ WRITTEN = [
     (SERVER, 'title = "mine"', r'title = "\u001b[31mred"', "title",
      r"it holds the control character '\x1b'"),
     (SERVER, 'source = "ours"', 'source = "walkin"', "source", "no reference has the key"),
-    (SERVER, "tools = []", 'pypi = "lock.txt"', "packages.pypi", "there is no lock.txt next to"),
+    (SERVER, "tools = []", 'pypi = "lock.txt"', "packages.pypi", "folder has no lock.txt"),
     (SERVER, "tools = []", 'npm = "lock.json"', "packages.npm", "its list must be called"),
     (SERVER, 'build = "mkdir -p {build}/bin"', 'sources = ["servers/nul"]', "sources",
      "there is no servers/nul"),
