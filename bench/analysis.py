@@ -3,11 +3,10 @@
 
     ./shell python bench/analysis.py
 
-Writes 20 runs of 10,000 connections × 300 s, 60 million messages, in the columns of wsload's own
-Parquet files, and turns each into the histograms that a trial keeps, as a trial does at its end.
-Then, in a process of its own, it computes from those what the tables hold: mean, σ and quantiles
-of every quantity of every run, and the quantiles of every second. The bars, 3 s and 2 GB, are for
-that second step.
+It writes 20 runs of 10,000 connections × 300 s, 60 million messages, in the columns of wsload's
+Parquet files, and turns each into the histograms that a trial keeps. Then, in another process, it
+computes the content of the tables from them: mean, σ and quantiles of every quantity of every run,
+and the quantiles of every second. The limits, 3 s and 2 GB, hold for that second step.
 """
 
 import argparse
@@ -32,7 +31,7 @@ MOST_S, MOST_BYTES = 3, 2_000_000_000
 
 
 def write(records: Path, seed: int, connections: int, duration_s: int) -> None:
-    """Write one run's messages: log-normal latencies, slower by seed, one in 10,000 lost."""
+    """Write one run's messages: log-normal latencies, higher for each seed, one in 10,000 lost."""
     random, due = np.random.default_rng(seed), connections * duration_s
     intended_us = np.sort(random.integers(0, duration_s * 1_000_000, due))
     sent_us = intended_us + random.integers(0, 50, due)
@@ -53,7 +52,7 @@ def write(records: Path, seed: int, connections: int, duration_s: int) -> None:
 
 
 def analyse(folder: Path) -> int:
-    """Compute every run's statistics and those of its seconds; return how many numbers."""
+    """Compute the statistics of every run and its seconds; return the number of values."""
     numbers = 0
     for file in sorted(folder.glob("*.parquet")):
         if file.name.endswith(wsload.SHARES):
@@ -73,7 +72,7 @@ def used() -> dict:
 
 
 def main() -> int:
-    """Write, condense, analyse, tell; return 1 if a bar is missed."""
+    """Write, condense, analyse and report; return 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--connections", type=int, default=10_000)

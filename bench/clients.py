@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Measure what the load generators cost and how late they are, side by side.
+"""Compare the CPU time and the lateness of the load generators.
 
     ./shell python bench/clients.py [--realtime] [--only http|websocket|comparison]
 
 New connections: httperf and roundtrip in its place offer the same rates to the null server, and as
-much as they can. Comparison: both, each with and without comparing every answer with the body that
-it must have, on connections that stay and ask again at once, so that httperf has no time to poll.
-WebSocket: wsload at its own pace and at others, to ws-null. Server and client
-have a CPU each; every item runs once in each round, ratios are taken within a round, and medians
-over the rounds are shown. CPU times depend on the machine; the goals are ratios and times. With
---realtime, as root, other processes of the machine disturb less: server and client go first
-(SCHED_RR). The exit status is 1 if a goal is missed.
+much as they can. Comparison: both, with and without comparing every answer with the expected body,
+on connections that stay open and ask again at once, so that httperf has no time to poll. WebSocket:
+wsload at its own pace and at others, to ws-null. Server and client have a CPU each. Every item runs
+once in each round; ratios are taken within a round, and medians over the rounds are shown. CPU
+times depend on the machine; the goals are ratios and times. With --realtime, as root, server and
+client have precedence over other processes (SCHED_RR). The exit status is 1 if a goal is missed.
 """
 
 import argparse
@@ -38,17 +37,17 @@ from deathmatch.load.generator import BODY, LoadGenerator  # noqa: E402
 SERVER_CPU, CLIENT_CPU = "0", "1"
 LOAD = {"uri": "/", "requests_per_connection": 1, "timeout_s": 1}
 PACED_RPS = (3_000, 5_000, 10_000)
-# A saturated roundtrip is offered too much, and has so many connections open at once; httperf would
-# only be late, so that its CPU per connection is least at a rate that it can just offer.
+# roundtrip is saturated by too high a rate on so many connections. httperf would only be late: its
+# CPU time per connection is lowest at a rate that it can just offer.
 SATURATED_RPS = {"httperf": 20_000, "roundtrip": 60_000}
 SATURATED_CONNECTIONS = "--connections=1000"
 # The goals of the light client, from GOAL_FROM_RPS on.
 GOAL_FROM_RPS, MOST_CPU_RATIO, MOST_LAG_US = 5_000, 1.5, 1_000
-# The goal of comparing every answer: otherwise one in twenty is enough.
+# The goal for comparing every answer; if it is missed, one in twenty is compared.
 MOST_COMPARISON_RATIO = 1.02
 BUSY_CONNECTIONS, CALLS_CPS = 16, 4_000
-# wsload: messages a second on 64 connections and on 10,000, the pace that its own is compared with,
-# the one of before and one in steps, and the goals. The p99 is from the send: tcpkali has 500 us.
+# wsload: messages a second on 64 connections and on 10,000; the paces to compare its own with, a
+# former one and one in steps; and the goals. The p99 is from the send: tcpkali's is 500 us.
 BUSY_RPS, BUSY_PACE, LEAST_BUSY, BUSY_P99_US = 200_000, "--step 100us --hold 500us", 550_000, 500
 MANY, MANY_PACE, MANY_GAIN = 10_000, "--step 1ms", 2.5
 Row = dict[str, float]
@@ -81,14 +80,14 @@ def main() -> int:
 
 
 def build_wsload() -> None:
-    """Build wsload and its server where they are not built of these sources; put them on PATH."""
+    """Build wsload and its server, unless they are up to date, and put them on PATH."""
     words = [sys.executable, "-m", "deathmatch", "build", "ws-null"]
     subprocess.run(words, cwd=ROOT, check=True)
     os.environ["PATH"] = f"{clients.built_at('wsload').parent}:{os.environ['PATH']}"
 
 
 class Bench:
-    """How programs are run: what their commands begin with, and for how long they offer load."""
+    """How programs are run: the beginning of their commands, and the duration of the load."""
 
     def __init__(self, before: list[str], duration_s: float):
         """Keep both."""
@@ -142,10 +141,10 @@ def null_server(bench: Bench) -> Iterator[Path]:
 
 
 def comparison(bench: Bench, rounds: int) -> list[str]:
-    """Measure what it costs to compare each answer; return the goals that were missed.
+    """Measure the cost of comparing each answer; return the goals that were missed.
 
-    A run with the comparison and one without it follow each other, and which is first alternates.
-    Other work on the machine only adds to a CPU time, so that the least of each are compared.
+    Runs with and without the comparison alternate. Other work on the machine only adds to a CPU
+    time, so that the lowest ones are compared.
     """
     made: dict[tuple[str, bool], list[float]] = {}
     with null_server(bench) as folder:
@@ -211,7 +210,7 @@ def http(bench: Bench, rounds: int) -> list[str]:
 
 
 def connections(bench: Bench, generator: LoadGenerator, rate_rps: int, folder: Path) -> Row:
-    """Return what one client's connections cost and how long they took at one rate."""
+    """Return the cost and the times of one client's connections at one rate."""
     duration_s = bench.duration_s
     words = generator.command("127.0.0.1", 9731, LOAD, rate_rps, duration_s)
     if rate_rps == SATURATED_RPS["roundtrip"]:
@@ -237,7 +236,7 @@ def websocket(bench: Bench, rounds: int, busy_pace: str, many_pace: str) -> list
                 row = messages(bench, Path(scratch), 64, BUSY_RPS, bench.duration_s, pace)
                 made.setdefault(f"64 connections {pace}", []).append(row)
             for pace in ("", many_pace):
-                # A long run less a short one, so that the opening of connections is left out.
+                # The difference of a long and a short run leaves out the opening of connections.
                 short, long = (
                     messages(bench, Path(scratch), MANY, MANY, length * bench.duration_s, pace)
                     for length in (2, 5)
@@ -271,7 +270,7 @@ def websocket(bench: Bench, rounds: int, busy_pace: str, many_pace: str) -> list
 def messages(
     bench: Bench, scratch: Path, connections: int, rate_rps: int, duration_s: float, pace: str
 ) -> Row:
-    """Return what wsload's messages cost and how long they took, at one rate and pace."""
+    """Return the cost and the times of wsload's messages at one rate and pace."""
     with bench.server(["ws-null", "127.0.0.1:0"]) as server:
         address = server.stdout.readline().split()[-1]
         words = [
@@ -283,7 +282,7 @@ def messages(
     shutil.rmtree(scratch / "run")
     summary = json.loads(text)
     client = summary["client"]
-    # A quantile that lies among lost messages is null.
+    # A quantile is null if it falls among lost messages.
     lost = float("inf")
     return {
         "echoes": summary["messages"]["echoed_count"],

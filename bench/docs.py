@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write what is made from the models: `config/schemas/` and the reference in servers/README.md.
+"""Write `config/schemas/` and the reference in servers/README.md from the models.
 
 ./shell python bench/docs.py
 """
@@ -36,8 +36,8 @@ REFERENCE = """
 ## Every placeholder of its commands
 
 {placeholders}
-A factor is a placeholder once `[factors]` names it, with the levels that the server knows, the
-default first, or `[]` for any; only factors of an experiment that it serves can be named.
+A factor is a placeholder if `[factors]` names it, with the server's levels, the default first, or
+`[]` for any; it must be a factor of an experiment that the server serves.
 
 {factors}"""
 README = ROOT / "servers" / "README.md"
@@ -45,7 +45,7 @@ MODELS = {**files.MODELS, "config": Settings, "trial": TrialRecord}
 
 
 class _Plain(GenerateJsonSchema):
-    """A schema without what TOML has not (null) and without pydantic's own titles."""
+    """A schema without null, which TOML lacks, and without pydantic's titles."""
 
     schema_dialect = DIALECT
 
@@ -70,11 +70,11 @@ class _Plain(GenerateJsonSchema):
 
 
 def _described(model: type) -> dict[str, str]:
-    """Return what stands below each key in the source of a model, those inherited among them."""
+    """Return the string below each key in the source of a model and of its bases."""
     found: dict[str, str] = {}
     ours = (base for base in reversed(model.__mro__) if base.__module__.startswith("deathmatch"))
     for base in ours:
-        # One that is made of the load generators' keys has no source.
+        # `plan.experiment.Load` has no source.
         with contextlib.suppress(OSError, TypeError):
             (written,) = ast.parse(inspect.getsource(base)).body
             for key, below in pairwise(written.body):
@@ -85,7 +85,7 @@ def _described(model: type) -> dict[str, str]:
 
 @cache
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON Schema of a model; it is shared, so only to read."""
+    """Return the JSON Schema of a model; it is cached and must not be changed."""
     made = model.model_json_schema(schema_generator=_Plain)
     for part in (made, *made.get("$defs", {}).values()):
         part.pop("title", None)
@@ -98,7 +98,7 @@ def schema_text(model: type[BaseModel]) -> str:
 
 
 def resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a part of a schema with what it refers to, its own words first."""
+    """Return a part of a schema, merged over the one that it refers to."""
     if "$ref" not in part:
         return part
     target = schema["$defs"][part["$ref"].removeprefix("#/$defs/")]
@@ -106,7 +106,7 @@ def resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_any_key(part: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the values of a table whose keys are free; empty if it has none."""
+    """Return the schema of the values of a table with free keys; {} if it has none."""
     free = [*part.get("patternProperties", {}).values(), part.get("additionalProperties")]
     return next((inner for inner in free if isinstance(inner, dict)), {})
 
@@ -141,7 +141,7 @@ def _kind(part: dict[str, Any]) -> str:
 
 
 def placeholders() -> str:
-    """Return the placeholders of a server's commands as a Markdown table: meaning and need."""
+    """Return the placeholders of a server's commands as a Markdown table."""
     rows = [
         *(_placeholder(name, "all commands", *PLACES[name]) for name in PLACES),
         *(_placeholder(name, "`run`", *PLACEHOLDERS[name]) for name in PLACEHOLDERS),
@@ -159,9 +159,9 @@ def _placeholder(name: str, commands: str, meaning: str, needs: str) -> str:
 
 
 def factors() -> str:
-    """Return the factors of all experiments as a Markdown table: where they are, and their levels.
+    """Return the factors of all experiments as a Markdown table, with their meaning and levels.
 
-    A factor's meaning and levels are those of the first experiment that has it, with others' after.
+    A factor's meaning is that of the first experiment that has it.
     """
     uses: dict[str, list[tuple[str, Factor]]] = {}
     for experiment in map(files.experiment, files.names("experiment")):
@@ -182,7 +182,7 @@ def _factor(name: str, places: list[tuple[str, Factor]]) -> str:
 
 
 def page(text: str) -> str:
-    """Return servers/README.md with its reference made anew."""
+    """Return servers/README.md with a new reference."""
     return (
         text.partition(MARK)[0]
         + MARK
@@ -191,7 +191,7 @@ def page(text: str) -> str:
 
 
 def written() -> dict[Path, str]:
-    """Return each file that is made from the models, with its text."""
+    """Return the text of each file that is made from the models."""
     made = {
         ROOT / "config" / "schemas" / f"{kind}.json": schema_text(model)
         for kind, model in MODELS.items()

@@ -4,10 +4,10 @@
     ./shell python bench/golden.py write GOLDEN.json        in a checkout of the earlier commit
     ./shell python bench/golden.py compare GOLDEN.json      in this one; exits 1 if they differ
 
-Tables are made again from their raw logs and compared with those that the earlier commit holds.
+Tables are made again from their raw logs and compared with those of the earlier commit.
 `--tables [DATASET ...]`, `--ledger` and `--paper` choose parts; default: all. It compares columns
-of tables, claims of the ledger, and of the paper in `paper/reference/` the numbers of each
-section, in their order. The script goes with the last issue of the round that it guards.
+of tables, claims of the ledger, and the numbers of each section of the paper in `paper/reference/`,
+in their order. The script will be removed with the last issue of the round that it guards.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def committed(datasets: list[str]) -> dict[str, str]:
 
 
 def columns(where: str, frames: dict[str, pl.DataFrame]) -> dict[str, str]:
-    """Return a hash of each column of tables, their rows by trial."""
+    """Return a hash of each column of tables, with rows sorted by trial."""
     ordered = {
         name: frame.sort("server", "variant", "n", maintain_order=True)
         for name, frame in frames.items()
@@ -70,7 +70,7 @@ def tables(datasets: list[str]) -> dict[str, str]:
 
 
 def hashed(column: pl.Series) -> str:
-    """Return a digest of a column's values, floats to the last bit; "null" if it has none."""
+    """Return a digest of a column's values, floats to the last bit; "null" if all are null."""
     if column.null_count() == len(column):
         return "null"
     text = "\n".join(map(repr, column.to_list()))
@@ -97,14 +97,14 @@ class Sections(HTMLParser):
         self.section, self.hidden = "", 0
 
     def handle_starttag(self, tag, attrs):
-        """Begin a section at a heading; skip what is not shown as text."""
+        """Begin a section at a heading; skip elements that are not text."""
         if tag in ("script", "style", "svg"):
             self.hidden += 1
         if re.fullmatch("h[1-6]", tag) and dict(attrs).get("id"):
             self.section = dict(attrs)["id"]
 
     def handle_endtag(self, tag):
-        """End what is skipped."""
+        """End a skipped element."""
         if tag in ("script", "style", "svg"):
             self.hidden -= 1
 
@@ -123,7 +123,7 @@ def paper() -> dict[str, list[str]]:
 
 
 def differences(old: dict, new: dict) -> list[str]:
-    """Return a line for each part that is not alike; a column that came later may be null."""
+    """Return a line for each part that differs; a new column may be null."""
     lines = [f"{key}: gone" for key in old if key not in new]
     lines += [f"{key}: new" for key in new if key not in old and new[key] != "null"]
     changed = [key for key in old if key in new and old[key] != new[key]]
@@ -131,7 +131,7 @@ def differences(old: dict, new: dict) -> list[str]:
 
 
 def shown(old, new) -> str:
-    """Return what differs, of lists only the members that do."""
+    """Return the difference of two values; for lists, only of the members that differ."""
     if not isinstance(old, list) or len(old) != len(new):
         return f"{str(old)[:150]} -> {str(new)[:150]}"
     return ", ".join(f"{a} -> {b}" for a, b in zip(old, new) if a != b)[:300]

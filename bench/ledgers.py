@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Simulate what the verdicts of the ledger get wrong, on planted ledgers.
+"""Simulate the errors of the ledger's verdicts, on planted ledgers.
 
     ./shell python bench/ledgers.py [--ledgers 10000]
 
 A planted ledger has a rule of each kind below, over 3, 5 or 9 rounds. Trials differ by 2 to 20 %,
 and from the first round to the last the machine becomes a sixth slower, or faster. *At the
-threshold* the truth is the threshold itself, so that each verdict is false: a rule of one part may
-give 5 % of them. *Away*, the truth is half or double the threshold, by chance: a verdict is right
-if it is on the side of the truth. *Any* says in how many ledgers some verdict is false, of those
-that Holm's correction leaves standing.
+threshold* the truth is the threshold itself, so that each verdict is false; a rule with one part
+may give 5 % of them. *Away*, the truth is half or double the threshold, at random; a verdict is
+right if it is on the side of the truth. *Any* is the share of ledgers with a false verdict that
+remains after Holm's correction.
 """
 
 import argparse
@@ -34,7 +34,7 @@ TRIALS = (3, 5, 9)
 DRIFT = 1 / 6
 SPREADS = (0.02, 0.2)
 AWAY = 2.0
-"""The truth over the threshold, or the other way, where a verdict can be right."""
+"""The ratio of truth and threshold, either way, if a verdict can be right."""
 ABOVE = judging.claimed_range(1, "above")
 WITHIN = (1 / 1.1, 1.1)
 COLUMNS = {"rule": pl.String, "trials": pl.Int64, "false": pl.Float64, "no": pl.Float64,
@@ -42,7 +42,7 @@ COLUMNS = {"rule": pl.String, "trials": pl.Int64, "false": pl.Float64, "no": pl.
 
 
 class Machine:
-    """Trials of a machine that drifts: `chance` draws, `drift` has the factor of each round."""
+    """Trials of a drifting machine: `chance` draws, `drift` has the factor of each round."""
 
     def __init__(self, chance: np.random.Generator, trials: int):
         self.chance, self.trials = chance, trials
@@ -51,12 +51,12 @@ class Machine:
         self.spread = chance.uniform(*SPREADS)
 
     def values(self, truth: float) -> Values:
-        """Return a trial's value in each round, about a geometric mean."""
+        """Return a trial's value in each round, with `truth` as the geometric mean."""
         noise = np.exp(self.chance.normal(0, self.spread, self.trials))
         return self.side(truth * noise * self.drift)
 
     def side(self, values: np.ndarray, kind: Kind = Kind.POSITIVE) -> Values:
-        """Return the values of rounds, from 1 on."""
+        """Return the values by round, from 1 on."""
         return Values(dict(enumerate(map(float, values), 1)), kind=kind)
 
 
@@ -69,7 +69,7 @@ def _level(machine: Machine, truth: float) -> list[Part]:
 
 
 def _size(machine: Machine, truth: float) -> list[Part]:
-    # Within a tenth: its upper bound is the threshold, and what is below it is claimed.
+    # Within a tenth: the upper bound is the threshold, and a smaller ratio is claimed.
     claimed = truth * WITHIN[1] if truth >= 1 else 1.0
     return [Part([machine.values(claimed), machine.values(1)], *WITHIN)]
 
@@ -83,7 +83,7 @@ def _of_parts(count: int) -> Callable[[Machine, float], list[Part]]:
 
 
 def _count(machine: Machine, truth: float) -> list[Part]:
-    # Claimed: no event in a trial, which half of them have at the threshold.
+    # Claimed: trials have no event. At the threshold half of them have none.
     expected = math.log(2) if truth == 1 else 0.02 if truth > 1 else 5.0
     counts = machine.side(machine.chance.poisson(expected, machine.trials), Kind.COUNT)
     return [Part([counts], *judging.claimed_range(0.5, "below"))]
@@ -105,7 +105,7 @@ RULES: dict[str, Callable[[Machine, float], list[Part]]] = {
     "count": _count,
     "outcome": _outcome,
 }
-"""Rules by name: their parts on a machine, with the truth over the threshold."""
+"""Rules by name: each returns its parts on a machine, given the truth over the threshold."""
 
 
 def planted(chance: np.random.Generator, trials: int, truth: float) -> dict[str, Judgement]:

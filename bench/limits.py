@@ -1,13 +1,13 @@
-"""Planted limits: how often the harness says whose limit a point shows, and is right.
+"""Planted limits: how often does the harness name the right limit of a point?
 
     ./shell python bench/limits.py [--runs 50] [--busy 0]
 
-Servers of the null server's code, as fast as it is, slow, or asleep, are measured by httperf and by
-roundtrip, as they are and with a fault: another program on the server's CPU or on the client's, a
-client that stops once, one that reads slowly. `--busy` starts so many programs that take any CPU:
-then "client" and "other load" are right answers for every server. Each run is judged by itself,
-from one point of each server, and the null server's from the run without a fault; ten runs share a
-trial, at rates that differ by one request a second. In a clone of its own.
+Servers with the null server's code, fast, slow, or sleeping, are measured by httperf and by
+roundtrip, without and with a fault: another program on the server's CPU or on the client's, a
+client that stops once, one that reads slowly. `--busy` starts programs that take any CPU; then
+"client" and "other load" are right answers for every server. Each run is judged separately, by one
+point of each server, and those of the null server from the run without a fault. Ten runs share a
+trial, at rates that differ by one request a second. It measures in a clone of the project.
 """
 
 import argparse
@@ -28,14 +28,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from deathmatch.data import laws, limits  # noqa: E402
+from deathmatch.plan import own_dataset  # noqa: E402
 from deathmatch.quantities.quantity import RATE  # noqa: E402
 
 PLANTS = Path(__file__).with_suffix("")
 SOUND_RPS, LOW_RPS, HIGH_RPS = 500, 1500, 2500
-"""At the first nobody is at a limit; at the others, and above, whoever is slow is."""
+"""At the first rate nothing is at a limit; from the second on, slow servers and clients are."""
 RUNS_A_TRIAL = 10
 SECONDS_A_RUN = 33
-"""Of both clients and every fault: points of DURATION_S, and what else a trial does."""
+"""The time of points with both clients and every fault, and of the other steps of a trial."""
 DURATION_S = TIMEOUT_S = 0.5
 SERVERS = {
     "fast": "",
@@ -54,14 +55,14 @@ WRAPPED = {
              f"-DAFTER_US={PAUSE_AFTER_US}"),
     READS_SLOWLY: ("slow_read.c", f"-DSPIN_US={SLOW_CLIENT_US}"),
 }  # fmt: skip
-"""What is preloaded into the clients: the source, and words for its compiler."""
+"""Libraries that are preloaded into the clients: the source, and options of the compiler."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: a dataset's name, whom it measures, and what a point at HIGH_RPS or above shows.
+    """A fault: a dataset's name, its servers, and the right limits of points from HIGH_RPS on.
 
-    `busy_ms` are how long a program works and sleeps in turn, on the CPU of a side.
+    `busy_ms` are the times for which a program works and sleeps in turn, on the CPU of a side.
     """
 
     name: str
@@ -87,13 +88,13 @@ FAULTS = {
     PAUSED: Fault("paused", ("fast", "burning"), {"fast": CLIENT, "burning": CLIENT}),
     CLIENTS_CPU: Fault("busy-client", ("fast", "burning"), {"fast": CLIENT, "burning": CLIENT},
                        busy_ms=(1, 0), on="client_cpus"),
-    # Where both are slow, the client is the slower one if it reads less than the server sends.
+    # If both are slow, the client is the limit if it reads less than the server sends.
     READS_SLOWLY: Fault("slow-reader", ("fast", "slow"), {
         "fast": {limits.CLIENT, limits.TESTBED},
         "slow": {limits.CLIENT, limits.TESTBED, limits.SERVER}}, clients=(HTTPERF,)),
 }  # fmt: skip
 BUSY_ANSWERS = {limits.CLIENT, limits.OTHER}
-# What is printed of a sound point that was called limited.
+# The columns that are printed for a sound point with a limit.
 SHOWN = (
     *("on_time_ratio", "server_cpu_ratio", *limits.SHARES, "actual_rate_rps"),
     *("client_cpu_total_percent", "look_interval_max_us"),
@@ -118,23 +119,6 @@ nix = ["gcc"]
 backlog = []
 schedulers = ["one", "all"]
 """
-_DATASET = """\
-title = "planted limits"
-trials = {trials}
-seed = 1
-
-[experiments.backlog]
-rates_rps = {rates_rps}
-duration_s = {duration_s}
-"""
-_GRID = """
-[[experiments.backlog.grids]]
-servers = {servers}
-load_generator = {clients}
-backlog = [{backlog}]
-schedulers = ["one"]
-somaxconn = [4096]
-"""
 _BUSY = """\
 import os, sys, time
 parent = os.getppid()
@@ -154,18 +138,18 @@ def plant(clone: Path, runs: int, clients: Sequence[str] = CLIENTS) -> None:
     """Add the servers, the faulty clients and a dataset for each fault to a clone."""
     for name, words in SERVERS.items():
         plant_server(clone, f"planted-{name}", words, "spin.h", "slow_send.h", "paced_send.h")
+    head = {"title": "planted limits", "trials": -(-runs // RUNS_A_TRIAL), "seed": 1}
     high = [*range(HIGH_RPS, HIGH_RPS + min(runs, RUNS_A_TRIAL))]
     for fault in FAULTS.values():
-        rates_rps = high if fault.name != FAULTS[QUIET].name else [SOUND_RPS, LOW_RPS, *high]
-        text = _DATASET.format(
-            trials=-(-runs // RUNS_A_TRIAL), rates_rps=rates_rps, duration_s=DURATION_S
-        )
-        of = [client for client in fault.clients if client in clients]
-        text += _grid(of, fault.servers, 128)
+        chosen = [client for client in fault.clients if client in clients]
+        rates_rps, grids = high, [_grid(chosen, fault.servers, 128)]
         if fault is FAULTS[QUIET]:
-            text += _grid(of, ("null",), 128) + _grid(of, ("slow",), 1)
+            rates_rps = [SOUND_RPS, LOW_RPS, *high]
+            grids += [_grid(chosen, ("null",), 128), _grid(chosen, ("slow",), 1)]
+        steps = {"rates_rps": rates_rps, "duration_s": DURATION_S}
+        text = own_dataset.text(head, {"backlog": (steps, grids)})
         (clone / f"config/datasets/planted-{fault.name}.toml").write_text(text)
-    # What is late is late after 100 ms: to wait for what was dropped tells no more.
+    # Replies are late after 100 ms: a longer wait for dropped ones makes no difference.
     experiment = clone / "experiments/backlog.toml"
     text = experiment.read_text()
     assert text.count("timeout_s = 5\n") == 1, experiment
@@ -184,13 +168,14 @@ def plant(clone: Path, runs: int, clients: Sequence[str] = CLIENTS) -> None:
             wrapper.chmod(0o755)
 
 
-def _grid(clients: Sequence[str], servers: Sequence[str], backlog: int) -> str:
+def _grid(clients: Sequence[str], servers: Sequence[str], backlog: int) -> dict[str, list]:
     names = [name if name == "null" else f"planted-{name}" for name in servers]
-    return _GRID.format(servers=names, clients=[*clients], backlog=backlog)
+    return {"servers": names, "load_generator": [*clients], "backlog": [backlog],
+            "schedulers": ["one"], "somaxconn": [4096]}  # fmt: skip
 
 
 def plant_server(clone: Path, name: str, words: str, *headers: str) -> None:
-    """Add a server to a clone: the null server's code, compiled with words and files of PLANTS."""
+    """Add a server with the null server's code to a clone, with options and files of PLANTS."""
     folder = clone / "servers" / name
     folder.mkdir()
     for file in (clone / "servers/null/null.c", *(PLANTS / header for header in headers)):
@@ -198,10 +183,11 @@ def plant_server(clone: Path, name: str, words: str, *headers: str) -> None:
     (folder / "server.toml").write_text(_SERVER.format(name=name, words=words))
 
 
-def beside(words: Sequence[str], programs: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return a command with programs that work and sleep in turn, in ms, on CPUs or any, beside it.
+def with_programs(words: Sequence[str], programs: Sequence[tuple[str, float, float]]) -> list[str]:
+    """Return a command that also runs programs, each with its CPUs ("": any) and two times in ms.
 
-    They are its children, for which it does not wait as it does for other work, and end with it.
+    A program works and sleeps in turn for these times. It is a child of the command, which does not
+    wait for it as for other work, and ends with it.
     """
     for program in programs:
         busy = [sys.executable, "-c", _BUSY, *map(str, program)]
@@ -210,9 +196,9 @@ def beside(words: Sequence[str], programs: Sequence[tuple[str, float, float]]) -
 
 
 def run(clone: Path, name: str, busy: int = 0) -> None:
-    """Measure a fault's dataset, which `plant` has added to the clone; that without one first.
+    """Measure a fault's dataset, which `plant` has added to the clone; QUIET must be the first.
 
-    `busy` programs run meanwhile on any CPU.
+    Meanwhile `busy` programs run on any CPU.
     """
     fault = FAULTS[name]
     path = os.environ["PATH"]
@@ -226,7 +212,7 @@ def run(clone: Path, name: str, busy: int = 0) -> None:
     if fault.busy_ms:
         (cpus,) = tables(clone, QUIET)["trials"][fault.on].unique().to_list()
         programs.append((",".join(map(str, cpus)), *fault.busy_ms))
-    subprocess.run(beside(words, programs), cwd=clone, env=os.environ | own, check=True)
+    subprocess.run(with_programs(words, programs), cwd=clone, env=os.environ | own, check=True)
 
 
 def measured(clone: Path, runs: int, busy: int) -> pl.DataFrame:
@@ -249,10 +235,10 @@ def tables(clone: Path, fault: str) -> dict[str, pl.DataFrame]:
 def judged(
     clone: Path, faults: Sequence[str], clients: Sequence[str] = CLIENTS
 ) -> pl.DataFrame:  # fmt: skip
-    """Return the points of faults, each judged by itself.
+    """Return the points of faults, each judged separately.
 
-    Columns: fault, server, client, n, rate, `limit`, `without_null` (the limit with the null
-    server's points at that rate left out; null but without a fault) and SHOWN.
+    Columns: fault, server, client, n, rate, `limit`, `without_null` (the limit without the null
+    server's points at that rate) and SHOWN.
     """
     quiet = tables(clone, QUIET)
     return pl.concat(
@@ -281,7 +267,7 @@ def _judged(
     for n, rate_rps in highs.select("n", RATE).unique().sort("n", RATE).rows():
         given = _of_run(both, n, rate_rps)
         point = limits.marked(laws.evidence("backlog", given)).filter(
-            # The other rates are of each run of a trial.
+            # All runs of a trial share the other rates.
             (pl.col(RATE) == rate_rps) | (rate_rps == HIGH_RPS)
         )
         above = (pl.col("server") == "null") & (pl.col(RATE) == rate_rps)
@@ -302,7 +288,7 @@ def _judged(
 
 
 def _of_run(given: dict[str, pl.DataFrame], n: int, rate_rps: int) -> dict[str, pl.DataFrame]:
-    """Return the rows of one run, which are its trial's where a table has no rates."""
+    """Return the rows of one run; those of its trial if a table has no rates."""
     rates = [SOUND_RPS, LOW_RPS, rate_rps]
     return {
         name: table.filter(pl.col(RATE).is_in(rates) if RATE in table.columns else True, n=n)
@@ -311,12 +297,12 @@ def _of_run(given: dict[str, pl.DataFrame], n: int, rate_rps: int) -> dict[str, 
 
 
 def at_limit(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points at rates at which whoever is slow is at its limit."""
+    """Return the points at rates at which a slow server or client is at its limit."""
     return points.filter(pl.col(RATE) >= HIGH_RPS)
 
 
 def expected(fault: str, server: str) -> set[str]:
-    """Return what a point of a fault may be called; nothing where no truth is known."""
+    """Return the right limits of a point of a fault; none if they are unknown."""
     (name,) = [name for name in FAULTS if fault.startswith(name)]
     return set(FAULTS[name].truth.get(server, ()))
 
@@ -324,9 +310,9 @@ def expected(fault: str, server: str) -> set[str]:
 def counted(
     points: pl.DataFrame, column: str = "limit", also: set[str] = frozenset()
 ) -> pl.DataFrame:  # fmt: skip
-    """Return by fault, server and client how many points were called what, and how many rightly.
+    """Return the numbers of points by limit, and of right ones, by fault, server and client.
 
-    `also` are answers that are right for each.
+    `also` has limits that are right for each.
     """
     rows = []
     by = ("fault", "server", "client")
@@ -340,7 +326,7 @@ def counted(
 
 
 def accused(points: pl.DataFrame, also: set[str] = frozenset()) -> tuple[pl.DataFrame, int]:
-    """Return the sound points that were called limited by anything, and how many are sound."""
+    """Return the sound points that have a limit, and the number of all sound points."""
     fast = pl.col("server").is_in(["null", "fast", "burning"])
     slow = pl.col("server").is_in(["slow", "sleeping"]) & (pl.col(RATE) == SOUND_RPS)
     sound = points.filter(fast | slow, fault=QUIET)
@@ -358,7 +344,6 @@ def main() -> None:
     try:
         points = measured(folder / "clone", given.runs, given.busy)
     except subprocess.CalledProcessError:
-        # The logs of a trial that failed are there.
         sys.exit(f"bench/limits.py: a command failed; its clone stays in {folder}")
     shutil.rmtree(folder)
     also = BUSY_ANSWERS if given.busy else set()

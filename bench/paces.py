@@ -2,12 +2,12 @@
 
     ./shell python bench/paces.py [--servers node-ws tornado-ws …] [--trials 3]
 
-Ten thousand clients of their own send each message when it is due (`step_s = 0`, what c10k has). A
-client that sends in steps of 1 ms costs less, and gives the server ten messages at once. Each trial
-is one of the study, in two datasets, `pace-at-once` and `pace-1-ms`, which take turns; their files
-in config/datasets are removed at the end, and what they measured stays in data/. Prints the CPU
-time of an echo at both paces, the ratio, and how many pairs of servers change their order. Run it
-on a quiet machine; 25 s for each trial, and the builds.
+Ten thousand separate clients send each message when it is due (`step_s = 0`, as in c10k). A client
+that sends in steps of 1 ms costs less, and gives the server ten messages at once. The trials of two
+datasets, `pace-at-once` and `pace-1-ms`, take turns; their files in config/datasets are removed at
+the end, and the results stay in data/. It prints the CPU time of an echo at both paces, the ratio,
+and how many pairs of servers change their order. It needs a quiet machine, and 25 s for each trial
+in addition to the builds.
 """
 
 import argparse
@@ -22,24 +22,12 @@ import polars as pl
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from deathmatch.plan import own_dataset  # noqa: E402
+
 SERVERS = ["erlang-cowboy", "gevent-websocket", "go-gonet", "node-ws", "perl-ev-ws", "pypy-tornado",
            "rust-ws", "tornado-ws", "ws-null"]  # fmt: skip
 PACES_S = {"pace-at-once": 0, "pace-1-ms": 0.001}
-DATASET = """\
-title = "c10k at one pace of the client"
-trials = {trials}
-seed = 1
-
-[experiments.c10k]
-rates_rps = [10000]
-duration_s = 10
-warm_up_rate_rps = 1000
-warm_up_s = 1
-step_s = {step_s}
-
-[[experiments.c10k.grids]]
-servers = {servers}
-"""
+STEPS = {"rates_rps": [10_000], "duration_s": 10, "warm_up_rate_rps": 1000, "warm_up_s": 1}
 
 
 def main() -> None:
@@ -50,11 +38,10 @@ def main() -> None:
     files = {name: ROOT / f"config/datasets/{name}.toml" for name in PACES_S}
     try:
         for trials in range(1, given.trials + 1):
+            head = {"title": "c10k at one pace of the client", "trials": trials, "seed": 1}
             for name, file in files.items():
-                text = DATASET.format(
-                    trials=trials, step_s=PACES_S[name], servers=given.servers
-                )  # fmt: skip
-                file.write_text(text)
+                plan = STEPS | {"step_s": PACES_S[name]}, [{"servers": given.servers}]
+                file.write_text(own_dataset.text(head, {"c10k": plan}))
                 measure(name)
     finally:
         for file in files.values():
@@ -63,7 +50,7 @@ def main() -> None:
 
 
 def measure(dataset: str) -> None:
-    """Measure what is missing of a dataset, up to its tables."""
+    """Measure the missing trials of a dataset, and make its tables."""
     words = ["snakemake", f"data/{dataset}/c10k/points.parquet", "--config", f"dataset={dataset}"]
     own = {"PYTHONPATH": str(ROOT / "workflow/plugins")}
     subprocess.run(words, cwd=ROOT, env=os.environ | own, check=True)

@@ -1,9 +1,9 @@
 """What the plan of next/reference can decide: `./shell python bench/power.py`.
 
-For each comparison of a claim or a finding: the spread between trials that the datasets of before
-have, the smallest distance from the nearest bound that the planned number of trials tells in nine
-of ten cases, the chances that it holds and that it fails if the truth is what was estimated before,
-and how many trials would decide it. It goes when the dataset is measured.
+It prints for each comparison of a claim or a finding: the spread between trials of the earlier
+datasets, the smallest distance from the nearest bound that the planned number of trials detects in
+nine of ten cases, the chances that it holds and that it fails if the earlier estimate is the truth,
+and how many trials would decide it. The script will be removed when the dataset is measured.
 """
 
 import math
@@ -56,12 +56,12 @@ def main() -> None:
 
 
 def decided(parts: list[tuple[float, float]]) -> float:
-    """Return how often a claim is decided at least: all parts hold, or one refutes it."""
+    """Return the least chance that a claim is decided: all parts hold, or one refutes it."""
     return max(1 - sum(1 - holds for holds, _ in parts), *(fails for _, fails in parts))
 
 
 def rows() -> list[tuple]:
-    """Return name, age, experiment, comparison with the size of its family, and the old one."""
+    """Return name, age, experiment, comparison with its family's size, and old comparison."""
     old = {claim.id: claim for claim in published.claims()}
     made = []
     for claim in published.claims_of(DATASET):
@@ -82,7 +82,7 @@ def rows() -> list[tuple]:
 
 
 def count(plan: list, experiment: str, new: tuple[Comparison, int]) -> int:
-    """Return the trials of the side that has fewest."""
+    """Return the number of trials of the side with the fewest."""
     of_experiment = [trial for trial in plan if trial.experiment.name == experiment]
     levels = [{k: v for k, v in one.items() if k not in OWN}
               for side in new[0].sides for one in divided_selectors(side)]  # fmt: skip
@@ -90,7 +90,7 @@ def count(plan: list, experiment: str, new: tuple[Comparison, int]) -> int:
 
 
 def before(datasets: list[str], experiment: str, old: Comparison, new: tuple) -> Judgement | None:
-    """Return the judgement of the new comparison, else of the old one, where trials tell one."""
+    """Return the judgement of the new comparison, or of the old one, if trials give one."""
     for compared in (new[0], old):
         for dataset in datasets:
             part = comparing.part(dataset, experiment, compared)
@@ -102,14 +102,14 @@ def before(datasets: list[str], experiment: str, old: Comparison, new: tuple) ->
 
 
 def least(spread: float, trials: int) -> float:
-    """Return the ratio, above 1, from the bound that so many trials tell with POWER."""
+    """Return the ratio to the bound, above 1, that this number of trials detects with POWER."""
     if trials < 2:
         return math.inf
     return math.exp(spread * brentq(lambda away: above(away, 1, trials, ERROR) - POWER, 0, 50))
 
 
 def above(away: float, spread: float, trials: int, level: float) -> float:
-    """Return how often an interval lies wholly on the side of a bound that is so far away.
+    """Return the chance that an interval lies wholly on one side of a bound at a distance.
 
     The noncentral t (Cohen 1988, Statistical Power Analysis, chapter 2).
     """
@@ -120,9 +120,9 @@ def above(away: float, spread: float, trials: int, level: float) -> float:
 
 
 def power(compared: Comparison, known: Judgement, trials: int, family: int) -> tuple[float, float]:
-    """Return how often so many trials show that a comparison holds, and that it does not.
+    """Return the chances that this number of trials shows that a comparison holds, and that not.
 
-    If the truth is what was estimated before; of a share of trials, at most 98 % of them.
+    The truth is taken as the earlier estimate; as a share of trials, it is at most 98 %.
     """
     truth, kinds = known.interval.estimate, compared.quantity and compared.quantity.kind
     if known.as_claimed or kinds == Kind.OUTCOME:

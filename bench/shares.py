@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print what the time of a dataset's run went into, from its records: `bench/README.md`.
+"""Print how a dataset's run spent its time, from its records: `bench/README.md`.
 
 ./shell python bench/shares.py quick
 """
@@ -23,18 +23,18 @@ from deathmatch.data import archive, inventory  # noqa: E402
 from deathmatch.plan.record import BEFORE_WALL  # noqa: E402
 from deathmatch.run.state import JOBS, JobTime  # noqa: E402
 
-# Longer gaps between two trials are not the work between them: the run was stopped.
+# After a longer gap between two trials, the run had been stopped.
 PAUSE_S = 60
 WARM_UP = ("warm_up", "churn")
 DRAIN, REST = "drain", "check_for_rest"
 BUILD = "build"
-# `./shell` writes it: seconds, a tab and the step.
+# Written by `./shell`: seconds, a tab and the step.
 SET_UP = Path("build/setup-times.tsv")
 
 
 @dataclass(frozen=True)
 class Spent:
-    """The seconds of a trial by kind; `other` has those of no kind, by step."""
+    """The seconds of a trial by kind; `other` has the remaining ones by step."""
 
     experiment: str
     began: dt.datetime
@@ -54,10 +54,10 @@ class Spent:
 
 
 def spent(record: Mapping) -> Spent:
-    """Return what a trial's time went into, as far as its record says.
+    """Return how a trial spent its time, by its record.
 
-    A record of before `steps_us` has one step, `unknown`. Its warm-up is then what came before its
-    first rate, its check for rest is among the unknown.
+    In an older record, without `steps_us`, the time before the first rate counts as warm-up, and
+    all other steps as `unknown`.
     """
     steps_us = record.get("steps_us") or {}
     offering_us, wall_us = record.get("offering_us") or 0, record.get("wall_us") or 0
@@ -86,7 +86,7 @@ def spent(record: Mapping) -> Spent:
 
 
 def _planned_us(record: Mapping) -> float:
-    """Return for how long load was to be offered; without load, how long measuring took."""
+    """Return the planned time of load; without load, the time of measuring."""
     duration_s = record["spec"].get("duration_s")
     if duration_s is None:
         return record.get("offering_us") or 0
@@ -97,7 +97,7 @@ def _planned_us(record: Mapping) -> float:
 def between(trials: Iterable[Spent]) -> tuple[float, float]:
     """Return the seconds between trials, and those of pauses of more than PAUSE_S.
 
-    A record says when it began in whole seconds: the sum over a run is exact to a second.
+    Records have their start in whole seconds: the sum over a run is exact to a second.
     """
     gaps_s = [
         (later.began - earlier.ended).total_seconds() - later.before_s
@@ -108,7 +108,7 @@ def between(trials: Iterable[Spent]) -> tuple[float, float]:
 
 
 def job_times(root: Path) -> list[JobTime]:
-    """Return the jobs of all runs in the order of their ends; none if nothing ran yet."""
+    """Return the jobs of all runs in the order of their ends."""
     try:
         with (root / JOBS).open(newline="") as rows:
             return [
@@ -120,14 +120,14 @@ def job_times(root: Path) -> list[JobTime]:
 
 
 def set_up_s_of(root: Path) -> float:
-    """Return the seconds that the steps of the set-up took; 0 if none is known."""
+    """Return the seconds of the set-up; 0 if they are unknown."""
     file = root / SET_UP
     lines = file.read_text().splitlines() if file.exists() else []
     return sum(float(line.partition("\t")[0]) for line in lines)
 
 
 def covered_s(jobs: Iterable[JobTime]) -> float:
-    """Return for how many seconds at least one of the jobs ran."""
+    """Return the seconds in which at least one of the jobs ran."""
     total_s, until_s = 0.0, 0.0
     for job in sorted(jobs, key=lambda job: job.began_s):
         total_s += max(0.0, job.ended_s - max(job.began_s, until_s))
@@ -153,7 +153,7 @@ def by_kind(trials: Sequence[Spent], jobs: Sequence[JobTime], set_up_s: float) -
 
 
 def table(seconds: Mapping[str, float]) -> str:
-    """Return seconds by kind as lines, each with its share of all, and the sum."""
+    """Return lines with the seconds of each kind and their share, and the sum."""
     total_s = sum(seconds.values())
     rows = [*seconds.items(), ("all", total_s)]
     return "\n".join(
@@ -163,7 +163,7 @@ def table(seconds: Mapping[str, float]) -> str:
 
 
 def steps_table(trials: Sequence[Spent]) -> str:
-    """Return the other steps inside trials: seconds for each trial of an experiment, by step."""
+    """Return lines with the seconds of other steps for each trial of an experiment."""
     grouped: dict[str, list[Spent]] = defaultdict(list)
     for trial in trials:
         grouped[trial.experiment].append(trial)
@@ -184,7 +184,7 @@ def steps_table(trials: Sequence[Spent]) -> str:
 
 
 def records(folder: Path) -> list[dict]:
-    """Return the records of a dataset's trials, from its folders, or else from its archives."""
+    """Return the records of a dataset's trials, from its folders or its archives."""
     files = inventory.recorded(folder)
     if files:
         return [json.loads(file.read_text()) for file in files]

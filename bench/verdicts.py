@@ -1,9 +1,9 @@
-"""Is the order of two servers on a card, and a capacity by `try`, what was planted?
+"""Do a card and `try` find the planted order of two servers, and their planted capacities?
 
 `./shell python bench/verdicts.py [--times N]`: servers that burn 20 and 80 µs of CPU for each
-request are measured as `measure` does, without its searches, on the machine as it is and with
-another program on every CPU; servers that burn 200 µs, and that sleep 5 ms, by `try`. It prints in
-how many rounds the order was right, and how far each capacity was from what its server can do.
+request are measured as by `measure`, without its searches, on the machine as it is and with another
+program on every CPU; servers that burn 200 µs, and that sleep 5 ms, by `try`. It prints the number
+of rounds with the right order, and each capacity with the planted one.
 """
 
 import argparse
@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -72,7 +74,7 @@ def main() -> None:
 
 
 def orders(times: int) -> None:
-    """Print in how many rounds the cheaper of two planted servers had the lower cost."""
+    """Print the number of rounds in which the cheaper of two planted servers had the lower cost."""
     for name, us in PLANTED.items():
         folder = ROOT / "servers" / name
         folder.mkdir()
@@ -109,24 +111,21 @@ def _run(*words: str) -> None:
     subprocess.run([str(ROOT / "shell"), *words], env=environment, check=True)
 
 
-class other_load:
-    """A busy loop for each CPU, or none."""
-
-    def __init__(self, busy: bool):
-        self.count = (os.cpu_count() or 1) if busy else 0
-
-    def __enter__(self) -> None:
-        words = [sys.executable, "-c", "while True: pass"]
-        self.running = [subprocess.Popen(words) for _ in range(self.count)]
-
-    def __exit__(self, *_: object) -> None:
-        for process in self.running:
+@contextmanager
+def other_load(busy: bool) -> Iterator[None]:
+    """Run a busy loop on each CPU, or none."""
+    words = [sys.executable, "-c", "while True: pass"]
+    running = [subprocess.Popen(words) for _ in range((os.cpu_count() or 1) if busy else 0)]
+    try:
+        yield
+    finally:
+        for process in running:
             process.kill()
             process.wait()
 
 
 def capacities() -> None:
-    """Print what `try` finds of servers of known service times."""
+    """Print the capacities that `try` finds for servers with known service times."""
     for kind, us in (("burn", 200), ("sleep", 5000)):
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "server.py").write_text(SERVER)

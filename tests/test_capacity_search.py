@@ -375,5 +375,5 @@ def test_a_search_is_planned_only_where_it_is_asked_for(tree: Tree):
     assert len(mine) > 1 and searched == [(128, deepest)]
     asks = {name for name, asked in of_smoke if asked}
     assert asks == {"null"} and {name for name, _ in of_smoke} >= {"tornado", "yucan"}
-    assert "'c10k' offers no rate by which a capacity can be searched for" in said
+    assert "'c10k' offers no rate, so that no capacity can be searched for" in said
     assert "config/datasets/no-rate.toml, key experiments.c10k.search" in said

@@ -121,10 +121,10 @@ WRITTEN = [
     (MINE, RATES, RATES + "\nrate = 1", "experiments.mine.rate",
      "unknown key\n  did you mean 'rates_rps'"),
     (MINE, RATES, "rates_rps = [0, 500]", "experiments.mine.rates_rps",
-     "the client httperf has no closed loop"),
+     "a rate of 0 is a closed loop, and the client httperf has none"),
     (MINE, RATES, RATES + "\nstep_s = 0.001", "experiments.mine.step_s",
      "the client of 'mine' sends nothing in steps"),
-    (MINE, RATES, "rates_rps = [500, 500]", "experiments.mine.rates_rps", "500 is there twice"),
+    (MINE, RATES, "rates_rps = [500, 500]", "experiments.mine.rates_rps", "500 is listed twice"),
     (MINE, RATES, "", "experiments.mine.rates_rps", "this key is missing"),
     (MINE, "backlog = [1]", "bakclog = [1]", "experiments.mine.grids.1.bakclog",
      "has no factor 'bakclog'"),
@@ -147,7 +147,7 @@ WRITTEN = [
      "there is no experiment 'mien'"),
     (SERVER, "{host}", "{hots}", "run", "unknown placeholder {hots}\n  known: {build}"),
     (SERVER, "{port}", "{port", "run", "a literal brace is written twice"),
-    (SERVER, "{port}", "{port:d}", "run", "placeholder 'port' is more than a name"),
+    (SERVER, "{port}", "{port:d}", "run", "placeholder 'port' must be a name only"),
     (SERVER, "mine {host}", "mine '{host}", "run", "No closing quotation"),
     (SERVER, "backlog = []", "bakclog = []", "factors.bakclog",
      "no experiment that it serves has this factor"),
@@ -161,7 +161,7 @@ WRITTEN = [
     (SERVER, 'title = "mine"', r'title = "\u001b[31mred"', "title",
      r"it holds the control character '\x1b'"),
     (SERVER, 'source = "ours"', 'source = "walkin"', "source", "no reference has the key"),
-    (SERVER, "tools = []", 'pypi = "lock.txt"', "packages.pypi", "there is no lock.txt next to"),
+    (SERVER, "tools = []", 'pypi = "lock.txt"', "packages.pypi", "folder has no lock.txt"),
     (SERVER, "tools = []", 'npm = "lock.json"', "packages.npm", "its list must be called"),
     (SERVER, 'build = "mkdir -p {build}/bin"', 'sources = ["servers/nul"]', "sources",
      "there is no servers/nul"),
@@ -178,9 +178,9 @@ WRITTEN = [
      "there is no server 'nul'\n  did you mean 'null'"),
     (SERVER, 'title = "mine"', 'extends = "mine"', "extends", "it extends itself"),
     (SERVER, 'title = "mine"', 'extends = "yucan-otp29"', "extends",
-     "'yucan-otp29' extends a server itself, 'yucan'\n  extend 'yucan'"),
+     "'yucan-otp29' itself extends a server, 'yucan'\n  extend 'yucan'"),
     (SERVER, 'title = "mine"', 'title = "mine"\nextends = "null"\nnot_run = ""', "not_run",
-     "there is none to take away\n  leave the key out"),
+     "the extended file has no such key to remove\n  leave the key out"),
     (TESTBED, 'cpus = "first"', 'cpus = "first"\ncpu_share = 0.5', "server", "cpu_period_us"),
     (EXPERIMENT, 'client = "httperf"\n', "", "", "an experiment has a `client`, or `measures"),
     (EXPERIMENT, "levels = [1, 5]", "levels = [1, 2.5]", "factors.backlog.levels.1",
@@ -421,5 +421,5 @@ def test_a_release_holds_what_its_system_says_and_it_does_not(tmp_path):
     }  # fmt: skip
     (tmp_path / "servers" / "new").mkdir()
     (tmp_path / "servers" / "new" / "server.toml").write_text(SYSTEM)
-    with pytest.raises(UserError, match="servers/new and servers/releases/new have one name"):
+    with pytest.raises(UserError, match="servers/new and servers/releases/new have the same name"):
         files.names("server", tmp_path)

@@ -140,7 +140,7 @@ def test_the_advice_is_what_can_be_typed(tree: Tree):
     tree.environment["DEATHMATCH_SHELL"] = ""
     command = "python3 -m http.server {port}"
     text = tree.deathmatch("new-server", "two", "--command", command).succeeded().text
-    assert text.startswith(f"servers/two/ is there, it starts your command: {command}\n")
+    assert text.startswith(f"servers/two/ is there; it starts your command: {command}\n")
     assert "\n  deathmatch build two\n" in text
     for words, says in [
         (["three", "--kind=udp"], "there is no kind 'udp' of server\n  known: one-request, keep-"),

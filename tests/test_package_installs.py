@@ -10,7 +10,7 @@ from conftest import ROOT
 
 from deathmatch.builds import package_installs
 from deathmatch.plan import files
-from deathmatch.plan.server import LISTS, OWN_NAMES
+from deathmatch.plan.server import OWN_NAMES
 
 BUILD = ROOT / "build" / "servers" / "x"
 # The word by which each registry's program is known in its command.
@@ -56,7 +56,7 @@ def test_every_list_in_a_folder_is_named_by_its_server():
             if key and server.name != "uwebsockets":
                 assert server.packages.lists.get(key) == path.name, path
                 found += 1
-    assert found > 10 and set(own.values()) == set(LISTS) - {"pypi"}
+    assert found > 10 and set(own.values()) == set(OWN_NAMES) - {"pypi"}
 
 
 def test_addresses_are_stripped_from_lists_and_nothing_else(tmp_path):

@@ -118,7 +118,7 @@ def test_schema_refuses(frames):
         pl.concat([good, good]),
     ]
     for frame in wrong:
-        with pytest.raises(UserError, match=r"^here: (?s:.)+\n  make it again: delete it$"):
+        with pytest.raises(UserError, match=r"^here: (?s:.)+\n  delete it and run snakemake"):
             tables.check(frame, "backlog", "trials", "here")
 
 

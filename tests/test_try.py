@@ -66,7 +66,7 @@ def test_a_command_that_is_no_server_is_named_in_a_line(tree: Tree, command: str
     ("command", "says"),
     [
         ("no-such-program {port}", "no-such-program: not found"),
-        ("python3 almost.py", "it has no {port}"),
+        ("python3 almost.py", "the command has no {port}"),
         ("python3 'almost.py {port}", "No closing quotation"),
     ],
 )

@@ -1,23 +1,24 @@
-"""A server's capacity by search: which rate to offer next, given the results of the probes so far.
+"""The search for a server's capacity: the next rate to offer, given the results of earlier probes.
 
-A probe offers one rate for a moment. It is *over* if more than LATE_SHARE of what was due had no
-answer within LIMIT_US, or if the client was the limit. Errors and time-outs alone would not do: a
-deep queue hides an overload of some per cent from both for seconds.
+A probe offers one rate for a short time. It is *over* if more than LATE_SHARE of what was due had
+no answer within LIMIT_US, or if the client was the limit; otherwise it is *in time*. Errors and
+time-outs are no criterion, as a deep queue hides a small overload from both for seconds.
 
-1. The rate is doubled or halved until one is over and one is not, then bisected. Only two probes in
-   a row make a rate be over: a single stall makes one late, and nothing makes one early.
-2. A rate somewhat lower, which is in time, and one somewhat higher, which is over, are offered now
-   and again at the end.
+1. The rate is doubled or halved until one is over and one is in time; then this bracket is
+   bisected. A rate is over only if two probes in a row are: a single stall can make a probe late,
+   and nothing makes one early.
+2. A rate somewhat below the bracket, which must be in time, and one somewhat above it, which must
+   be over, are offered before and after step 3.
 3. Up-and-down trials between these two give the estimate: a step down after each that is over, a
-   step up after each that is not, so that most are offered near the rate at which half are over
-   (Dixon and Mood 1948, A Method for Obtaining and Analyzing Sensitivity Data, Journal of the
-   American Statistical Association 43).
-4. Shares of a capacity that was found are offered then, to see what a reply costs there, and
-   multiples of it last, as an overload.
+   step up after each that is in time, so that most are near the rate at which half are over (Dixon
+   and Mood 1948, A Method for Obtaining and Analyzing Sensitivity Data, Journal of the American
+   Statistical Association 43).
+4. If a capacity was found, shares of it are offered to measure the cost of a reply, and multiples
+   of it last, as an overload.
 
-If the two change sides, or the trials leave them or drift, something else than the rate decided:
-what was found is thrown away, and the search begins again; after ROUNDS times it is refused. Pure,
-so that the rates can be derived again from the reports.
+If a rate of step 2 changes sides, or the trials leave the range or drift, other load decided: the
+search begins again, and is refused after ROUNDS attempts. It is a pure function, so that its rates
+can be derived again from the reports.
 """
 
 import math
@@ -27,27 +28,27 @@ from statistics import fmean, pvariance
 from typing import Any, Literal
 
 LIMIT_US = 10_000
-# Lateness of another kind: a connection whose SYN was lost is sent again after a second.
+# So late is a connection whose SYN was lost: it is sent again after a second.
 LONG_US = 1_000_000
 LATE_SHARE = 0.5
-# A reply that takes longer than this is late anyway; a longer wait only takes time.
+# A longer wait only takes time: the reply is late already.
 TIMEOUT_S = 2
 START_RPS, LEAST_RPS = 2000, 100
-# Where bisection ends, and how far beyond it the two rates are that are offered again.
+# The ratio at which bisection ends, and the default of the dataset's key `margin`.
 BRACKET, MARGIN = 1.06, 1.08
-# The ratio of two rates of up-and-down trials.
+# The ratio of successive rates of up-and-down trials.
 STEP = 1.02
-# Simulated with a knee 5 % wide, one search in a thousand drifts as far by chance.
+# In simulations with a knee 5 % wide, one search in a thousand drifts as far by chance.
 DRIFT = STEP**2.5
-# Dixon and Mood: the deviation of a single trial from the levels' variance, both in steps; below
-# such a variance the levels do not tell it, and it is taken for the largest that fits.
+# Dixon and Mood: the deviation of a single trial from the variance of the levels, both in steps. A
+# variance below the least one does not determine it; the largest deviation that fits is taken.
 SCALE, SHIFT, LEAST_VARIANCE = 1.62, 0.029, 0.3
-# Student's t for the 22 trials or so that are left of 24; 0.975 of it on either side.
+# Student's t at 0.975, for the 22 or so of 24 trials that count.
 T = 2.07
 # A knee that is sharper than a step lies anywhere between two levels.
 RESOLUTION = 0.5
 ROUNDS = 3
-# The first probes are to find the place only.
+# The share of `probe_s` that probes of doubling and bisection take.
 COARSE = 0.5
 
 FOUND, CLIENT, REFUSED = "found", "client's limit", "refused"
@@ -62,9 +63,9 @@ STEPS = (DOUBLE, BISECT, GOOD_BEFORE, OVER_BEFORE, TRIAL, GOOD_AFTER, OVER_AFTER
 
 @dataclass(frozen=True)
 class Offer:
-    """What the next probe offers: a rate, for how long, in which step of which round.
+    """The next probe: its rate and duration, and the step and round of the search.
 
-    `share` is the rate's share of the capacity, where it was chosen so.
+    `share` is the rate's share of the capacity, if the rate was chosen by it.
     """
 
     rate_rps: int
@@ -76,20 +77,20 @@ class Offer:
 
 @dataclass(frozen=True)
 class Result:
-    """A probe's result: the share that was late, None if it is unknown or the server failed."""
+    """A probe's result: the share that was late, or None if it is unknown or the server failed."""
 
     late_share: float | None
     client_limited: bool
 
     @property
     def over(self) -> bool:
-        """Whether it was more than the server, or the client, can do."""
+        """Whether the rate was more than the server, or the client, can handle."""
         return self.client_limited or self.late_share is None or self.late_share > LATE_SHARE
 
 
 @dataclass(frozen=True)
 class End:
-    """The result of a search: a rate with its 95 % interval, or why there is none."""
+    """The result of a search: a rate with its 95 % interval, or the reason why there is none."""
 
     outcome: Literal["found", "client's limit", "refused"]
     rate_rps: float | None = None
@@ -100,9 +101,9 @@ class End:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The rate at which half are over, its 95 % interval, and how far the trials drifted.
+    """The rate at which half of the trials are over, its 95 % interval, and their drift.
 
-    `drift` is the mean level of the later half over that of the earlier half, as a ratio.
+    `drift` is the ratio of the mean level of the later half to that of the earlier half.
     """
 
     rate_rps: float
@@ -115,10 +116,10 @@ Probing = Generator[Offer, Result, Any]
 
 
 def probing(asked: Mapping[str, Any]) -> Probing:
-    """Yield what to offer, take the result of each, and return the End.
+    """Yield each offer, receive its result, and return the End.
 
-    `asked` has the keys of a dataset's `search`; records of before they were keys have no `margin`
-    and no `cost_shares`, and without an overload there is no `overload_shares`.
+    `asked` has the keys of a dataset's `search`; older records have no `margin` and no
+    `cost_shares`, and without an overload there is no `overload_shares`.
     """
     start, end = START_RPS, End(REFUSED)
     for number in range(1, ROUNDS + 1):
@@ -140,9 +141,9 @@ def probing(asked: Mapping[str, Any]) -> Probing:
 def replayed(
     asked: Mapping[str, Any], results: Sequence[Result]
 ) -> tuple[list[Offer], End | None]:  # fmt: skip
-    """Return what a search with these results offers, in order, and its end.
+    """Return the offers of a search with these results, in order, and its end.
 
-    Without an end, the last offer is the one whose result is missing; results after the end are
+    If there is no end yet, the last offer still lacks its result. Results after the end are
     ignored.
     """
     running = probing(asked)
@@ -156,18 +157,18 @@ def replayed(
 
 
 def load_of(step: str, load: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the load of a probe in a step, given that of the trial.
+    """Return the load of a probe in a step, given the trial's.
 
-    Its time-out is TIMEOUT_S at most; an overload has the trial's own.
+    Its time-out is at most TIMEOUT_S, but an overload has the trial's own.
     """
     longest_s = math.inf if step == OVERLOAD else TIMEOUT_S
     return {**load, "timeout_s": min(longest_s, load["timeout_s"])}
 
 
 def usual(asked: Mapping[str, Any]) -> tuple[int, float]:
-    """Return how many probes a search makes that nothing disturbs, about, and for how long.
+    """Return the usual number of an undisturbed search's probes, and the seconds of their load.
 
-    In seconds, of load alone. Doubling and bisection take some 11 probes, as simulated.
+    Doubling and bisection take some 11 probes in simulations.
     """
     coarse, decisive = 11, asked["probes"] + 6
     costs, overloads = (len(asked.get(f"{kind}_shares", ())) for kind in ("cost", "overload"))
@@ -179,17 +180,17 @@ def usual(asked: Mapping[str, Any]) -> tuple[int, float]:
 
 
 def overload(probe_s: float) -> float:
-    """Return at which multiple of its capacity a server has LATE_SHARE of a probe late.
+    """Return the multiple of a server's capacity at which LATE_SHARE of a probe is late.
 
-    A queue that is fed at r times the rate at which it is served has grown to (r - 1) t after t
-    (Kleinrock 1976, Queueing Systems 2, section 2.7: fluid approximation): late are those after
-    LIMIT_US / (r - 1).
+    A queue with an input rate of r times its service rate delays requests by (r - 1) t after a time
+    t (Kleinrock 1976, Queueing Systems 2, section 2.7: fluid approximation), so that those after
+    LIMIT_US / (r - 1) are late.
     """
     return 1 + LIMIT_US / 1e6 / (probe_s * (1 - LATE_SHARE))
 
 
 def _bracket(asked: Mapping[str, Any], start_rps: float, number: int) -> Probing:
-    """Return a rate in time and one over, at most BRACKET apart; an End if there is none."""
+    """Return a rate in time and one over, with a ratio of at most BRACKET, or an End without."""
     duration_s = asked["probe_s"] * COARSE
     good = over = None
     rate = start_rps
@@ -216,7 +217,7 @@ def _bracket(asked: Mapping[str, Any], start_rps: float, number: int) -> Probing
 
 
 def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) -> Probing:
-    """Return what up-and-down trials between two rates come to, if these stay what they are."""
+    """Return the End by up-and-down trials, with the rates below and above confirmed twice."""
     margin, probe_s = asked.get("margin", MARGIN), asked["probe_s"]
     low, high, most = good / margin, over * margin, max(DRIFT, math.sqrt(margin))
     if lost := (yield from _kept(low, high, probe_s, (GOOD_BEFORE, OVER_BEFORE), number)):
@@ -252,13 +253,13 @@ def after(rate_rps: float, over: bool) -> float:
 
 
 def estimate(rates_rps: Sequence[float], over: Sequence[bool]) -> Estimate | None:
-    """Return what up-and-down trials tell, in their order; None if all of them ended alike.
+    """Return the estimate by up-and-down trials, in their order; None if all ended alike.
 
     A level is a rate's logarithm, in steps. The estimate is the mean of the levels from the trial
-    before the first change on, with the one that would come next (Brownlee, Hodges and Rosenblatt
-    1953, The Up-and-Down Method with Small Samples, Journal of the American Statistical
-    Association 48). Its standard error is that of as many trials of a normal variable of Dixon and
-    Mood's deviation, of which one outcome has half.
+    before the first change on, including the level that would come next (Brownlee, Hodges and
+    Rosenblatt 1953, The Up-and-Down Method with Small Samples, Journal of the American Statistical
+    Association 48). Its standard error is that of half as many values of a normal variable with
+    Dixon and Mood's deviation.
     """
     change = next((place for place, outcome in enumerate(over) if outcome != over[0]), None)
     if change is None:
@@ -289,7 +290,7 @@ def _other_load(what: str) -> End:
 
 
 def _confirmed(offer: Offer) -> Probing:
-    """Return the result of a rate: over only if two probes in a row are."""
+    """Return the result of a rate, which is over only if two probes in a row are."""
     result = yield offer
     if result.over:
         result = yield offer
@@ -299,7 +300,7 @@ def _confirmed(offer: Offer) -> Probing:
 def _kept(
     low: float, high: float, probe_s: float, steps: tuple[str, str], number: int
 ) -> Probing:  # fmt: skip
-    """Return the End if the low rate is in time no more, or the high one not over; else None."""
+    """Return an End if the low rate is not in time or the high one not over; otherwise None."""
     for rate, step, due in ((low, steps[0], False), (high, steps[1], True)):
         held = yield from _holds(Offer(round(rate), probe_s, step, number), due)
         if not held:
@@ -309,10 +310,10 @@ def _kept(
 
 
 def _holds(offer: Offer, over: bool) -> Probing:
-    """Return whether a rate is over, or not, as it should be.
+    """Return whether a rate is over, or in time, as expected.
 
-    In time, it shows that at once, or twice after a failure. To be over, it must be so two times of
-    three: near its knee, or by a stall, a rate is over now and then.
+    It is in time after one probe in time, or after a failure and two such probes. It is over after
+    two of three probes: near the knee, or by a stall, a rate is over now and then.
     """
     first = (yield offer).over
     if not over and not first:

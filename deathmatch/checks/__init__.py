@@ -1,1 +1,1 @@
-"""What a check found: the findings, and the report of them for a terminal."""
+"""Findings of checks, and their report for a terminal."""

@@ -1,7 +1,6 @@
-"""What a check found: a finding's type, the exit status, and the text for a terminal.
+"""The findings of checks: their type, the exit status, and the report for a terminal.
 
-The audit of a testbed (`hosts.audit`) and the strict check of a dataset (`data.strict`) are plain
-functions that yield findings.
+The audit of a testbed (`hosts.audit`) and the strict check of a dataset (`data.strict`) yield them.
 """
 
 import os
@@ -12,12 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 
 PASSED, UNCHECKED, REJECTED = 0, 1, 3
-"""Exit statuses."""
+"""The exit statuses."""
 TITLES = {
     "reject": "rejected", "refuse": "refused", "unchecked": "could not be checked",
     "waived": "waived", "warn": "warning", "note": "note",
 }  # fmt: skip
-"""How each verdict is shown, the worst first."""
+"""The names of verdicts in reports, the worst first."""
 BLOCKING = {"reject", "refuse"}
 SHOWN = 5  # findings of one check
 LEAST_WIDTH = 60
@@ -25,11 +24,11 @@ LEAST_WIDTH = 60
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found, and where.
+    """A check's finding and its place.
 
-    `check` is the name by which a user waives it, `waived` the reason, or "". Severities:
-    "reject" and "refuse" are faults; "unchecked", where a fault could not be looked for; "warn" and
-    "note", what a reader must look at or know.
+    `check` is the name by which a user waives it, `waived` the reason, or "". Severities: "reject"
+    and "refuse" are faults; "unchecked" means that the check was not possible; "warn" and "note"
+    are for the reader.
     """
 
     check: str
@@ -52,14 +51,14 @@ class Finding:
 def sorted_findings(
     findings: Iterable[Finding], waives: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """Return findings, the worst first; those whose check `waives` names have its reason."""
+    """Return findings, the worst first; `waives` has the reason for each waived check."""
     reasons = waives or {}
     marked = (replace(found, waived=reasons.get(found.check, "")) for found in findings)
     return sorted(marked, key=lambda found: list(TITLES).index(found.verdict))
 
 
 def status(findings: Iterable[Finding]) -> int:
-    """Return PASSED, REJECTED, or UNCHECKED if something could not be looked at."""
+    """Return PASSED, REJECTED, or UNCHECKED if a check was not possible."""
     verdicts = {found.verdict for found in findings}
     if verdicts & BLOCKING:
         return REJECTED
@@ -77,9 +76,9 @@ def counts(findings: Iterable[Finding]) -> str:
 def report(
     findings: Sequence[Finding], width: int, place: Callable[[str], str] = str
 ) -> str:  # fmt: skip
-    """Return sorted findings, a paragraph for those of each check, in lines of `width` columns.
+    """Return the report of sorted findings: a paragraph for each check, wrapped at `width` columns.
 
-    Commands are not broken; `place` shortens where a finding is.
+    Remedies are not wrapped, as they hold commands; `place` shortens the place of a finding.
     """
     groups = groupby(findings, key=lambda found: (found.verdict, found.check))
     return "\n\n".join(
@@ -102,14 +101,13 @@ def _paragraph(findings: Sequence[Finding], width: int, place: Callable[[str], s
     if first.waived:
         return "\n".join([*lines, wrapped(f"waived: {first.waived}")])
     remedies = dict.fromkeys(found.remedy for found in findings[:SHOWN] if found.remedy)
-    # A command is not broken into lines.
     return "\n".join([*lines, *(f"  do: {remedy}" for remedy in remedies)])
 
 
 def say(text: str) -> None:
-    """Print a text, as much of it as the reader wants: `| head` is not an error."""
+    """Print a text; a reader that stops early, such as `| head`, is no error."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        # Python writes what is left once more as it ends.
+        # Python flushes the rest at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

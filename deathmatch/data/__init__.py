@@ -1,4 +1,1 @@
-"""From raw logs to tidy tables, with checked schemas; whether a dataset is sound; its archive.
-
-In: the trials' folders. Out: Parquet tables.
-"""
+"""From raw logs to Parquet tables with checked schemas; the check of a dataset; its archive."""

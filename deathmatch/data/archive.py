@@ -1,9 +1,9 @@
 """Pack a dataset's raw logs for git: `snakemake archive --config dataset=NAME`.
 
-Each experiment's trials go into `data/NAME/<experiment>/raw.tar.xz`, next to the tables that were
-made of them: a tenth of the size, the same bytes whenever they are packed. `deathmatch unpack NAME`
-puts them back where they were measured. The reports of a search's probes, of which a search has
-thirty, have fewer bins there: as many as say what was late.
+Each experiment's trials go into `data/NAME/<experiment>/raw.tar.xz`, next to their tables: a tenth
+of the size, with the same bytes whenever they are packed. `deathmatch unpack NAME` puts them back
+where they were measured. The reports of a search's thirty probes are packed with only the bins that
+tell how many replies were late.
 """
 
 import argparse
@@ -36,13 +36,13 @@ def main(given: argparse.Namespace) -> int:
 def pack(dataset: str, chosen: Choice, so_far: bool = False) -> list[Path]:
     """Write an archive for each experiment chosen, of the servers chosen; return their paths.
 
-    With `so_far`, of the trials that are measured. Raises UserError, and writes nothing, if there
-    is none of them, or without `so_far` if one is missing.
+    With `so_far`, trials that are not measured are left out. Raises UserError, and writes nothing,
+    if none is measured, or, without `so_far`, if one is missing.
     """
     held = Inventory(dataset, chosen)
     if so_far and not held.measured:
         what = f"none of {len(held.chosen)} trials is measured"
-        raise UserError(what, f"data/{dataset}", "measure some first, or name the dataset meant")
+        raise UserError(what, f"data/{dataset}", "measure some first, or name another dataset")
     if not so_far and (missing := held.missing):
         words = ["snakemake --config", f"dataset={dataset}", *chosen.settings]
         raise UserError(
@@ -58,7 +58,7 @@ def pack(dataset: str, chosen: Choice, so_far: bool = False) -> list[Path]:
 
 
 def write(file: Path, folder: Path, paths: Iterable[Path]) -> Path:
-    """Write an archive of trials that are below a folder, named as from there; return its file."""
+    """Write an archive of trials in a folder, with paths relative to it; return the file."""
     partial = file.with_suffix(".partial")
     with tarfile.open(partial, "w:xz", preset=9 | lzma.PRESET_EXTREME) as archive:
         for path in sorted(paths):
@@ -74,20 +74,19 @@ def write(file: Path, folder: Path, paths: Iterable[Path]) -> Path:
 
 
 def packed(file: Path) -> bytes:
-    """Return what an archive holds of a file: a probe's histograms are coarser there."""
+    """Return a file's content in an archive: histograms of probes are coarser there."""
     content = file.read_bytes()
     if not file.name.startswith(PROBE_LOGS) or not content.startswith(b"roundtrip: "):
         return content
-    # A damaged report may hold any byte.
+    # latin-1 decodes every byte of a damaged report.
     text = roundtrip.coarser(content.decode("latin-1"), (search.LIMIT_US, search.LONG_US))
     return text.encode("latin-1")
 
 
 def logs_prefix(dataset: str, experiment: str) -> str:
-    """Return what stands before server, variant and number in the path of a trial's raw logs.
+    """Return the part of the path of a trial's raw logs before server, variant and number.
 
-    It is the archive, in which trials have the folders that they were measured in, or the
-    experiment's folder; empty where the dataset keeps tables alone.
+    It is the archive, or the experiment's folder; empty if the dataset keeps tables only.
     """
     folder = Path("data", dataset, experiment)
     if (ROOT / folder / NAME).is_file():
@@ -98,7 +97,7 @@ def logs_prefix(dataset: str, experiment: str) -> str:
 def unpack(file: Path, to: Path) -> None:
     """Write an archive's trials into a folder.
 
-    Raises UserError if it is not whole, or holds what is not a file of a trial.
+    Raises UserError if it is truncated or has files that belong to no trial.
     """
     try:
         with tarfile.open(file) as members:

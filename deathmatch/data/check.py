@@ -1,8 +1,7 @@
 """Is a dataset fit to be compared with others? `./shell deathmatch check NAME`.
 
-What records and tables alone can answer; with `--strict`, every table is made again from the raw
-logs and all is checked. Exit status 0: it passed; 3: something rejects it; 1: it could not be
-checked.
+It checks records and tables; with `--strict`, every table is made again from the raw logs, and
+everything is checked. Exit status 0: it passed; 3: it is rejected; 1: it could not be checked.
 """
 
 import argparse
@@ -41,7 +40,7 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class Report:
-    """What was found in a dataset of so many trials, the worst first."""
+    """The findings on a dataset, the worst first, and the number of its trials."""
 
     dataset: str
     trials: int
@@ -54,13 +53,13 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """One line: whether the dataset passed, of how many trials, with how many findings."""
+        """One line: the verdict on the dataset, its number of trials, the findings by verdict."""
         verdict = f"data/{self.dataset}: {VERDICTS[self.status]}: {self.trials} trials"
         counts = findings.counts(self.findings)
         return f"{verdict}: {counts}" if counts else verdict
 
     def text(self, width: int = 100) -> str:
-        """Return the whole report, at most `width` columns wide as far as words allow."""
+        """Return the whole report, wrapped at `width` columns between words."""
         begin = f"data/{self.dataset}/"
         seen = findings.report(self.findings, width, lambda where: where.removeprefix(begin))
         return f"{seen}\n\n{self.summary}" if seen else self.summary
@@ -87,10 +86,10 @@ def main(given: argparse.Namespace) -> int:
 
 
 def checked(dataset: str, choice: Choice, *, strict: bool) -> Report:
-    """Return what is found in a dataset.
+    """Return the report on a dataset; the working directory must be the project's root.
 
-    From the project's root. Trials that are not chosen may be missing; those that are there are
-    looked at all the same. Raises UserError if there is no such dataset, or nothing of it.
+    Trials that are not chosen may be missing; if they are there, they are checked. Raises UserError
+    if there is no such dataset, or nothing of it.
     """
     spec, held = files.dataset(dataset), Inventory(dataset)
     if not held.folder.is_dir() or not any(held.folder.glob("*/*")):
@@ -99,7 +98,7 @@ def checked(dataset: str, choice: Choice, *, strict: bool) -> Report:
         )
     chosen = [] if spec.frozen else Inventory(dataset, choice).chosen
     if spec.sittings and not sittings.lacking(dataset):
-        # By its stop rule it may be complete without some.
+        # Its stop rule may have completed it without some sittings.
         there = sittings.accepted(dataset)
         chosen = [t for t in chosen if spec.sitting_of(t.experiment.name, t.n) in there]
     possible = held.chosen if spec.frozen else list(held.possible.values())
@@ -108,7 +107,7 @@ def checked(dataset: str, choice: Choice, *, strict: bool) -> Report:
 
 
 def asked(evidence: Evidence, checks: Iterable[Check] = STRICT) -> Report:
-    """Return what is wrong with what was read, and what these checks find."""
+    """Return the report on what was read: faults found while reading, and findings of `checks`."""
     found = [*evidence.findings, *(one for check in checks for one in check(evidence))]
     ordered = findings.sorted_findings(found, evidence.dataset.waives)
     return Report(evidence.dataset.name, len(evidence.found), ordered)

@@ -1,8 +1,4 @@
-"""Which trials of a dataset are recorded: the one way in which records are looked for.
-
-In: a dataset's name and a choice of its trials. Out: the records that there are, the trials that
-lack one, and the records that belong to none. What a record says is read by `data.records`.
-"""
+"""The records that a dataset's folder has of its planned trials; `data.records` reads them."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +23,7 @@ def recorded(folder: Path, experiment: str = "*") -> list[Path]:
 
 @dataclass(frozen=True)
 class Inventory:
-    """The records of a dataset, next to the trials that it plans; paths as from `root`."""
+    """The records of a dataset, and the trials that it plans; paths are relative to `root`."""
 
     dataset: str
     choice: Choice = field(default_factory=Choice)
@@ -40,18 +36,18 @@ class Inventory:
 
     @cached_property
     def files(self) -> list[Path]:
-        """Every record in the dataset's folder, sorted, of experiments that the choice has."""
+        """Every record of the chosen experiments in the dataset's folder, sorted."""
         names = self.choice.experiments or ("*",)
         return sorted(file for name in names for file in recorded(self.folder, name))
 
     @cached_property
     def chosen(self) -> list[Trial]:
-        """The trials that the dataset plans and the choice has, in the order in which they run."""
+        """The chosen trials of the dataset's plan, in the order in which they run."""
         return self.choice.trials(self.dataset)
 
     @cached_property
     def possible(self) -> dict[Path, Trial]:
-        """Every trial that can be in the dataset, of any server if named, by its record's file."""
+        """Every trial that the dataset can hold, also of any named server, by its record's file."""
         trials = matrix.possible(self.dataset, self.choice.experiments)
         return {of_trial(trial, self.root): trial for trial in trials}
 

@@ -1,7 +1,7 @@
-"""A trial's `samples.csv`: the columns that `measure.sampler` writes, and how they are read back.
+"""A trial's `samples.csv`: the columns that `measure.sampler` writes, and their reader.
 
-Counters are those of each host's network (proc(5)) and count from boot of their namespace. The load
-average is the whole machine's, whatever the namespace.
+Network counters (proc(5)) count from the start of a host's namespace. The load average is that of
+the whole machine.
 """
 
 from pathlib import Path
@@ -12,8 +12,7 @@ from deathmatch.agent.kernel import MODES, USED
 from deathmatch.data import records
 from deathmatch.errors import UserError
 
-# Column -> (side, file, group and counter). TCPSynRetrans counts SYNs that were sent again, so it
-# is the client's.
+# Column -> (side, file, group and counter). SYNs are sent again (TCPSynRetrans) by the client.
 COUNTERS = {
     "server_listen_overflows": ("server", "netstat", "TcpExt ListenOverflows"),
     "server_listen_drops": ("server", "netstat", "TcpExt ListenDrops"),
@@ -58,8 +57,8 @@ SCHEMA = {
 def read(file: Path) -> pl.DataFrame:
     """Return the samples, with the columns of SCHEMA; no row if there is no file.
 
-    A trial measured before a counter was sampled has null there. Raises UserError for a file that
-    is cut, has other columns, or holds what cannot be.
+    A counter that was not yet sampled is null. Raises UserError for a file that is cut, has unknown
+    columns, or has impossible values.
     """
     wanted = pl.DataFrame(schema=SCHEMA)
     if not file.exists():
@@ -80,7 +79,6 @@ def read(file: Path) -> pl.DataFrame:
         samples = samples.cast({name: SCHEMA[name] for name in names})
     except pl.exceptions.PolarsError as error:
         raise _wrong(str(error).splitlines()[0][:200], file) from None
-    # No counter is below zero.
     for name in names:
         known = samples[name].drop_nulls()
         if not (known.is_finite() & (known >= 0)).all():
@@ -91,9 +89,9 @@ def read(file: Path) -> pl.DataFrame:
 
 
 def growth(counter: pl.Series) -> int | None:
-    """Return by how much a counter grew from its first sample to its last; None if it cannot be."""
+    """Return the growth of a counter from its first sample to its last; None if it is unknown."""
     known = counter.drop_nulls()
-    # A process that died took its count with it.
+    # The count of a process that ended is missing from the sum, so that it may fall.
     grown = known[-1] - known[0] if len(known) > 1 else None
     return None if grown is None or grown < 0 else grown
 

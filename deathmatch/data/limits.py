@@ -1,7 +1,7 @@
-"""Whose limit a point shows: the server's, the client's, that of the testbed, or of other load.
+"""The limit that a point shows: the server's, the client's, the testbed's, or that of other load.
 
-The testbed's own limit is measured, as no load generator's report shows it: the null server answers
-at once, and what is late there is late for every server. In: an experiment's tables. Out: columns.
+No load generator reports the testbed's limit. The null server measures it: it answers at once, so
+that a rate at which its replies are late is too high for every server.
 """
 
 import polars as pl
@@ -12,24 +12,24 @@ from deathmatch.data.laws.law import KEY, TRIAL, Evidence
 from deathmatch.quantities.quantity import RATE
 
 ON_TIME_US = 100_000
-"""A reply is on time within 100 ms of its intended send: where a user notices (Nielsen 1993).
+"""A reply is on time within 100 ms of its intended send: later a user notices (Nielsen 1993).
 
-A connection counts from its opening, which its client may put off by PAUSE_US at most."""
+For connections, the time counts from the opening, which the client may delay by up to PAUSE_US."""
 ON_TIME_RATIO = 0.99
 USED_UP = 0.9
-"""The share of its CPU time from which on a server's CPU is its limit."""
+"""A server that uses this share of its CPU time, or more, is limited by its CPU."""
 WAITED = 1 - USED_UP
-"""The share of its CPU time that others took, while it waited, from which on that is its limit."""
+"""A server is limited by others that take this share of its CPU time, or more, while it waits."""
 CLIENT_WAITED = 0.25
-"""The share of its CPUs that others take, or of the time for which it waits, that limits a client.
+"""A client is the limit if others take this share of its CPUs, or it waits so long for a CPU.
 
-As `load.httperf.CPU_SHARE_PERCENT` has it."""
+It fits `load.httperf.CPU_SHARE_PERCENT`."""
 PAUSE_US = ON_TIME_US // 2
-"""A client that did nothing for longer is the limit: what it was to send or read then came late."""
+"""A client that paused for longer is the limit: it sent or read late."""
 OVERFLOWED = 0.01
-"""Overflows of the listen queue over connections from which on the queue is the limit."""
+"""The listen queue is the limit if this share of connections, or more, overflows it."""
 LATE_OPENING_US = 2_000
-"""Connections that were to be opened this long before count as a burst of the client's making."""
+"""Connections that are opened later than this count as a burst that the client caused."""
 
 NONE, SERVER, TESTBED, CLIENT = "none", "server", "testbed", "client"
 OTHER, UNKNOWN = "other load", "unknown"
@@ -39,29 +39,29 @@ COLUMNS = {
     **dict.fromkeys(("server_cpu_ratio", *SHARES, "on_time_ratio"), pl.Float64),
     "limit": pl.String,
 }
-"""What `marked` adds to points.
+"""The columns that `marked` adds to points.
 
-`limit`, the first that is true: "client" by the load generator's own report, a pause or its wait
-for a CPU; "other load" where the server waited for CPUs that others had; "none" where replies were
-on time; "server" where its CPU, its listen queue or its end was the limit, or the null server
-answered that rate on time, and at every higher rate; "testbed" where the null server was late too;
-"unknown" where it was not measured, but null where the wait is not known.
+`limit` is the first that applies: "client", by the load generator's own report, a pause or its wait
+for a CPU; "other load", if the server waited for CPUs that others used; "none", if replies were on
+time; "server", if its CPU, its listen queue or its end was the limit, or the null server answered
+that rate on time, and at every higher rate; "testbed", if the null server was late too; "unknown",
+if the null server was not measured, or null, if the wait is unknown.
 
-Of the samples while load was offered: `server_cpu_ratio` is the CPU time that the server used over
-what it could have, `server_wait_ratio` what others used of it while the server's threads waited,
-`client_wait_ratio` what others used of the client's CPUs, or how long it waited. `on_time_ratio`
-are the connections, or messages, answered within ON_TIME_US over those due.
+From samples while load was offered: `server_cpu_ratio` is the CPU time that the server used over
+that available, `server_wait_ratio` the share that others used while the server's threads waited,
+`client_wait_ratio` the share of the client's CPUs that others used, or of the time that it waited.
+`on_time_ratio` is the share of due connections, or messages, answered within ON_TIME_US.
 """
 
 CEILINGS = ("null", "ws-null")
-# By load generator: the histogram whose times are on time or not, and the column of what was due.
+# By load generator: the histogram of the times that must be in time, and the column of those due.
 _ANSWERED = {
     "httperf": ("connection_time", "connections"),
     "roundtrip": ("latency", "requests"),
     "wsload": ("latency", "messages_due"),
 }
 SAMPLE_US = 60_000
-"""The last sample of a point is taken up to so long after its last send."""
+"""The last sample of a point is taken within this time after its last send."""
 OURS = ["server_cpu_ns", "client_cpu_ns"]
 CLIENT_CPU = ("client_cpu_user_us", "client_cpu_system_us", "client_cpu_us")
 """The client's CPU time, by its own report: in two parts, or as one."""
@@ -87,10 +87,10 @@ def marked(given: Evidence) -> pl.DataFrame:
 
 
 def _cpu(given: Evidence) -> pl.DataFrame:
-    """Return KEY, `server_cpu_ratio` and SHARES: of the samples while the rate was offered."""
-    # Sampled only while it lives: its own report has the rest.
-    told = [name for name in CLIENT_CPU if name in given.points.columns]
-    reported_us = pl.sum_horizontal(pl.lit(0), *told).alias("reported_us")
+    """Return KEY, `server_cpu_ratio` and SHARES, from samples while the rate was offered."""
+    # A client's samples end before it does: its own report has its whole CPU time.
+    reported = [name for name in CLIENT_CPU if name in given.points.columns]
+    reported_us = pl.sum_horizontal(pl.lit(0), *reported).alias("reported_us")
     offered = given.during.join(given.points.select(*KEY, "duration_us", reported_us), on=KEY)
     since_us = pl.col("time_us") - pl.col("time_us").min().over(KEY)
     idle, all_idle = ([f"{of}_{mode}_us" for mode in IDLE] for of in ("server_cpus", "cpu"))
@@ -119,12 +119,12 @@ def _cpu(given: Evidence) -> pl.DataFrame:
     ours_ns = pl.col("used_ns") + pl.when("together").then("client_cpu_ns").otherwise(0)
     others_ns = pl.col("took_ns") * pl.col("all") - 1000 * pl.sum_horizontal(idle) - ours_ns
     waited_ns = pl.min_horizontal(others_ns, RUN_DELAYS[0]).clip(lower_bound=0)
-    # Without other CPUs than theirs, what the server's left idle is the client's.
+    # If there are no other CPUs, idle time that is not of the server's CPUs is of the client's.
     had_ns = pl.col("took_ns") * pl.col("of_client")
     rest_us = pl.sum_horizontal(all_idle) - pl.sum_horizontal(idle)
     client_ns = pl.max_horizontal("client_cpu_ns", 1000 * pl.col("reported_us"))
     lost = pl.when("rest").then(1 - (1000 * rest_us + client_ns) / had_ns)
-    # In one division of columns: by a constant, one row and many differ in the last bit.
+    # Division by a column: by a constant, the last bit would depend on the number of rows.
     return used.select(
         *KEY,
         server_cpu_ratio=pl.col("used_ns") / (pl.col("took_ns") * pl.col("cpus")),
@@ -136,14 +136,14 @@ def _cpu(given: Evidence) -> pl.DataFrame:
 
 
 def _grown(name: str) -> pl.Expr:
-    """Return by how much a counter grew, which starts again where what it counted ended."""
+    """Return the growth of a counter that starts again when a counted process ends."""
     return pl.col(name).drop_nulls().diff().clip(lower_bound=0).sum()
 
 
 def _answered(given: Evidence) -> pl.DataFrame:
-    """Return KEY, `on_time_ratio`, and the longest that the client was late by itself, `lag_us`.
+    """Return KEY, `on_time_ratio`, and the client's longest own delay, `lag_us`.
 
-    httperf does not report the latter.
+    httperf does not report the delay.
     """
     time, due = _ANSWERED[given.client]
     quantity, time_us = pl.col("quantity"), pl.col("time_us")
@@ -158,10 +158,10 @@ def _answered(given: Evidence) -> pl.DataFrame:
 
 
 def _ceiling(sound: pl.DataFrame) -> tuple[int, int | None]:
-    """Return the highest rate that the null server answered on time, and the next, at which not.
+    """Return the highest rate that the null server answered on time, and the next higher one.
 
-    They are 0 and None if there is none. Of its variants the best counts: one with a short listen
-    queue shows its own limit.
+    They are 0 and None if there is none. The null server's best variant counts, as one with a short
+    listen queue shows its own limit.
     """
     known = sound.filter(pl.col("server").is_in(CEILINGS), pl.col("on_time_ratio").is_not_null())
     ratio = pl.col("on_time_ratio").median().over("variant", RATE).max().over(RATE)
@@ -171,10 +171,10 @@ def _ceiling(sound: pl.DataFrame) -> tuple[int, int | None]:
 
 
 def _limit(points: pl.DataFrame, carried_rps: int, late_rps: int | None) -> pl.Expr:
-    """Return `limit`; but for the client's and other load's, it is one for all trials of a variant.
+    """Return `limit`: CLIENT and OTHER by trial, the others alike for all trials of a variant.
 
-    What differs between trials would choose those of them that are shown by their results. Trials
-    that were disturbed are not asked.
+    Otherwise the results of trials would select the ones that are shown. Trials that were disturbed
+    have no say.
     """
     on_time = _over_sound("on_time_ratio") >= ON_TIME_RATIO
     shown = (pl.col("server_state") != "ran").any().over(_AT) | _overflowed(points)
@@ -201,7 +201,7 @@ def _limit(points: pl.DataFrame, carried_rps: int, late_rps: int | None) -> pl.E
 
 
 def _over_sound(value: str | pl.Expr) -> pl.Expr:
-    """Return the median over the trials of a variant that nothing disturbed."""
+    """Return the median over the undisturbed trials of a variant."""
     return pl.when(~pl.col("client_limited") & ~pl.col("busy")).then(value).median().over(_AT)
 
 
@@ -216,10 +216,10 @@ def _overflowed(points: pl.DataFrame) -> pl.Expr:
 
 
 def others(samples: pl.DataFrame, cpus: int) -> pl.DataFrame:
-    """Return at each offered rate the shares of the CPU time that others had, on one machine.
+    """Return the shares of one machine's CPU time that others used, at each offered rate.
 
-    Columns: the rate, `stolen` by the hypervisor, `others`: all that was used beyond the server and
-    the load generators, and so not idle, which the kernel measures: it samples the other modes.
+    Columns: the rate; `stolen` by the hypervisor; `others`: the time that was neither idle, which
+    the kernel measures exactly, nor used by the server and the load generators.
     """
     total_us = cpus * (pl.col("time_us").max() - pl.col("time_us").min())
     names = [f"cpu_{mode}_us" for mode in (*IDLE, "steal")]
@@ -238,21 +238,21 @@ def others(samples: pl.DataFrame, cpus: int) -> pl.DataFrame:
 
 
 def by_testbed(points: pl.DataFrame) -> pl.Expr:
-    """Return which points show the testbed's limit, other load's or an unknown one."""
+    """Return which points show the limit of the testbed, of other load, or an unknown one."""
     return shows(points, TESTBED, UNKNOWN, OTHER)
 
 
 def shows(points: pl.DataFrame, *named: str) -> pl.Expr:
-    """Return which points show one of these LIMITS; none of tables that were not judged."""
+    """Return which points show one of these LIMITS; none if the table has no `limit`."""
     if "limit" not in points.columns:
         return pl.lit(False)
     return pl.col("limit").is_in(named).fill_null(False)
 
 
 def beyond_testbed(points: pl.DataFrame) -> pl.Expr:
-    """Return which points are at a rate at which their variant shows the testbed's limit.
+    """Return the points at rates at which a trial of the variant shows the testbed's limit.
 
-    One of its trials may show the client's there, or other load's.
+    Another of its trials may show the client's there, or that of other load.
     """
     if "limit" not in points.columns:
         return pl.lit(False)

@@ -1,6 +1,6 @@
-"""What the reports of one offered rate say: a point of the tables, or a probe of a search.
+"""The reports of one offered rate: of a point of the tables, or a probe of a search.
 
-In: a point as `trial.json` has it, and the reports of its clients. Out: the fields of the load
+In: a point as in `trial.json`, and the reports of its clients. Out: the fields of the load
 generator, the rate that was really offered, and whether a client, not the server, was the limit.
 """
 
@@ -18,14 +18,14 @@ from deathmatch.load.generator import Fields, LoadGenerator
 from deathmatch.plan import record
 from deathmatch.quantities.quantity import REPLY
 
-# The column in which a load generator says why it was the limit, if it has one.
+# The column for a load generator's reason why it was the limit; not all have it.
 REASON = "client_limited_by"
 NO_SAMPLES = pl.DataFrame(schema=SAMPLES)
 
 
 @dataclass(frozen=True)
 class Offered:
-    """One offered rate; `report` is that of all clients, `fields` are null if it is truncated."""
+    """One offered rate; `report` is of all clients, and `fields` are null if it is truncated."""
 
     client: LoadGenerator
     report: Any
@@ -36,12 +36,12 @@ class Offered:
 
     @property
     def good_replies(self) -> int | None:
-        """How many answers were as they should be; None if the report is truncated."""
+        """The number of good answers; None if the report is truncated."""
         return self.client.good(self.fields) if self.whole else None
 
     @property
     def good_reply_rate_rps(self) -> float | None:
-        """The rate of good answers while load was offered; None if it is not known."""
+        """The rate of good answers while load was offered; None if it is unknown."""
         rate_rps = self.fields.get(REPLY)
         if rate_rps is None or not self.fields["replies"]:
             return rate_rps
@@ -68,9 +68,9 @@ def read(client: LoadGenerator, point: Mapping[str, Any], folder: Path) -> list:
 def offered(
     point: Mapping[str, Any], reports: Sequence, during: pl.DataFrame, spec: Mapping[str, Any]
 ) -> Offered:
-    """Return what the reports of a point's clients say.
+    """Return what a point's clients offered, by their reports.
 
-    `during` are the kernel's samples while the rate was offered, `spec` is the trial's, with the
+    `during` has the kernel's samples while the rate was offered, `spec` is the trial's, with the
     point's `duration_s`.
     """
     client = registry.of_trial(spec)
@@ -93,10 +93,10 @@ def _limits(
     client: LoadGenerator, point: Mapping[str, Any], reports: Sequence,
     actual_rate_rps: float | None, spec: Mapping[str, Any],
 ) -> tuple[bool, str]:  # fmt: skip
-    """Return whether any of several clients limited a point, and for what reasons, by name.
+    """Return whether one of several clients limited a point, and the reasons, each with its name.
 
-    Each is judged by its own report and the rate that it offered itself. Where that is unknown, it
-    is taken for an equal share of the rate that all offered.
+    Each client is judged by its own report and rate; if that is unknown, by an equal share of the
+    rate that all offered.
     """
     share_rps = point["offered_rate_rps"] / len(reports)
     equal_rps = None if actual_rate_rps is None else actual_rate_rps / len(reports)

@@ -1,4 +1,4 @@
-"""The probes of a search, from their reports: while it runs, and again from its raw logs."""
+"""The probes of a search, read from their reports while it runs, and later from its raw logs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ from deathmatch.quantities.quantity import REPLY
 
 # A file next to the logs: the kernel's counters while it searched (`data.kernel_samples`).
 SAMPLES_CSV = "search.csv"
-# How the names of the logs begin.
+# The beginning of the logs' names.
 PROBE_LOGS = "probe-"
-# The result of the search, which only the row of its last probe has.
+# The result of the search, in the row of its last probe only.
 END = {
     "outcome": pl.String,
     "capacity_rps": pl.Float64,
@@ -57,9 +57,9 @@ def row(
     """Return the columns of `probes` without the key, the number, the share and those of END.
 
     `reports` are those of the probe's clients, `samples` those of the search, `spec` is the
-    trial's. `late_10_ms` and `late_1_s` count those of what was due that had no right answer in
-    that time. A truncated report leaves the counts null. `client_limited` is false of what was in
-    time, where the client counts from when it was due.
+    trial's. `late_10_ms` and `late_1_s` count what was due and had no right answer in that time;
+    they are null if the report is truncated. If the client counts from when a request was due,
+    `client_limited` is false for a probe that was in time.
     """
     taken = pl.col("time_us").is_between(probe["began_us"], probe["ended_us"])
     during = samples.filter(taken, pl.col("offered_rate_rps") == probe["offered_rate_rps"])
@@ -95,20 +95,20 @@ def row(
 
 
 def late(timed: Timed, limit_us: int) -> int:
-    """Return how many of those due had no right answer within a time."""
+    """Return how many of the due requests had no right answer within the limit."""
     in_time = timed.times.filter(pl.col("time_us") <= limit_us)["count"].sum()
     return min(timed.due, max(0, timed.due - in_time) + timed.wrong)
 
 
 def result(probe: Mapping[str, Any]) -> Result:
-    """Return the result of a row's probe; nothing good of a server that failed at it."""
+    """Return the result of a row's probe; if the server failed, the late share is None."""
     unknown = probe["server_state"] != "ran" or not probe["due"]
     share = None if unknown else probe["late_10_ms"] / probe["due"]
     return Result(share, probe["client_limited"])
 
 
 def numbered(rows: Sequence[dict], asked: Mapping[str, Any], reason: str) -> list[dict]:
-    """Return the rows of a whole search with their numbers, their shares and its result.
+    """Return the rows of a whole search with their numbers and shares, and the search's result.
 
     `asked` is the spec's `search`, `reason` why the search broke off, if it did.
     """

@@ -1,4 +1,4 @@
-"""What a trial recorded: its `trial.json`, checked against the record's model."""
+"""A trial's record, `trial.json`, checked against its model."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from deathmatch.plan.record import LoadRecord, StorageRecord
 
 
 class NotJson(UserError):
-    """A record that is truncated, or was never one."""
+    """A record that is no JSON object, perhaps because it is truncated."""
 
 
 def read(file: Path) -> dict:
@@ -33,10 +33,10 @@ def read(file: Path) -> dict:
 
 
 def _no_number(word: str) -> None:
-    # JSON has none of these; Python would read and write them all the same.
+    # NaN and infinities, which Python reads and writes although JSON has none.
     raise ValueError(f"{word} is not a number")
 
 
 def remedy(file: Path) -> str:
-    """Return what to do about a file of a trial that cannot be read."""
+    """Return the remedy for a trial's file that cannot be read."""
     return f"remove {file.parent}, and it is measured again"

@@ -1,7 +1,7 @@
-"""Whether to refuse a sitting, by numbers of its tables, and how the machine drifts over sittings.
+"""Whether to refuse a sitting, by numbers from its tables, and the machine's drift over sittings.
 
-Each server does the same work each time: where the CPU time for a reply changes for most, the
-machine has changed. In: the tables of an experiment's trials. Out: numbers, and reasons in words.
+Each server does the same work each time: if the CPU time for a reply changes for most of them, the
+machine has changed.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,7 +22,7 @@ SAID = {
     "stolen": "the hypervisor took {:.1%} of the CPU time",
     "null_drift": "the servers' CPU time for each reply changed by {:.1%}",
 }
-# The points of the sittings before, if there were any: to make them takes minutes.
+# A function for the points of earlier sittings, as reading them takes minutes.
 Earlier = Callable[[], pl.DataFrame | None]
 _PLACE = ["server", "variant", RATE]
 DRIFT = {
@@ -35,15 +35,15 @@ DRIFT = {
 def numbers(
     experiment: str, points: pl.DataFrame, before: Earlier = lambda: None
 ) -> dict[str, float | None]:
-    """Return the numbers that `plan.dataset.Refusal` bounds, of a sitting's points.
+    """Return the numbers of a sitting's points that `plan.dataset.Refusal` bounds; None if unknown.
 
-    `before` returns those of the sittings before, on the same kind of CPU, or None; it is called
-    for a sitting of one round. A number is None where the points have nothing to tell it from.
+    `before` returns the points of earlier sittings on the same kind of CPU, or None; it is called
+    for a sitting of one round.
     """
     if "limit" not in points.columns or not len(points):
         return dict.fromkeys(SAID)
     found = points.select(
-        # Where nobody counted for how long the server waited, it is not known.
+        # Other load is unknown where the server's wait for CPUs was not counted.
         other_load=limits.shows(points, limits.OTHER)
         .filter(pl.col("server_wait_ratio").is_not_null())
         .mean(),
@@ -54,7 +54,7 @@ def numbers(
 
 
 def why(found: Mapping[str, float | None], asked: Refusal | None) -> str:
-    """Return for what a sitting of these numbers is refused, in words; "" if for nothing."""
+    """Return the reasons to refuse a sitting with these numbers; "" if there are none."""
     bounds = asked.model_dump(exclude_none=True) if asked else {}
     above = [name for name, bound in bounds.items() if (found[name] or 0) > bound]
     return "; ".join(
@@ -63,10 +63,10 @@ def why(found: Mapping[str, float | None], asked: Refusal | None) -> str:
 
 
 def _drift(experiment: str, points: pl.DataFrame, before: Earlier) -> float | None:
-    """Return by which share a reply's cost changed, as `plan.dataset.Refusal` says.
+    """Return the share by which a reply's cost changed, as defined by `plan.dataset.Refusal`.
 
-    The median over all servers, variants and loads: of one, on a CPU that is all but idle, a trial
-    has half as much again or less by chance.
+    It is the median over all servers, variants and loads, since the cost of a single one, on an
+    almost idle CPU, varies by half between trials.
     """
     own = _priced(experiment, points)
     rounds = own["n"].unique().sort()
@@ -90,21 +90,21 @@ def _drift(experiment: str, points: pl.DataFrame, before: Earlier) -> float | No
 
 
 def _priced(experiment: str, points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points with COST; also those that show the client, whose servers did their work.
+    """Return the points with their COST, including those limited by the client.
 
-    Without them a sitting on a busy machine would have no drift to be refused for.
+    Without these a sitting on a busy machine would have no drift to be refused for.
     """
     cost = CPU_PER_REPLY.of_trial.of_point().alias(COST)
     return of_experiment(points, experiment).with_columns(cost).drop_nulls(COST)
 
 
 def drift(dataset: str, yardsticks: Collection[str]) -> pl.DataFrame:
-    """Return what a reply costs the null server and the yardsticks in each sitting.
+    """Return the cost of a reply of the null server and the yardsticks in each sitting, by time.
 
     Columns: experiment, server, RATE, sitting, `began`, `cpu`, trials, the median of COST in
-    microseconds, and `ratio`, that over the median of the experiment's first sitting; in the order
-    of time. Of each server it is the variant and the rate (0: closed loop) that most trials have
-    without a limit of client or testbed, of these the one with the most replies.
+    microseconds, and `ratio`, this median over that of the experiment's first sitting. Each server
+    has one variant and rate (0: closed loop): the one with the most trials without a limit of
+    client or testbed, and among these the one with the most replies.
     """
     spec, parts = files.dataset(dataset), [pl.DataFrame(schema=DRIFT)]
     shown = pl.col("server").is_in({*limits.CEILINGS, *yardsticks})

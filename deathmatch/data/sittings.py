@@ -1,7 +1,7 @@
 """The sittings of a dataset: which are measured, refused or left, and whether it is complete.
 
-In: the dataset's file, and `data/NAME/sittings.json`, which has a row for each attempt at one. No
-table is read; `data.refusal` has the numbers by which a sitting is refused.
+`data/NAME/sittings.json` has a row for each attempt at one. No table is read; `data.refusal` has
+the numbers by which a sitting is refused.
 """
 
 import json
@@ -9,20 +9,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan import files, paths
+from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
 
 NAME = "sittings.json"
 ASIDE = "refused"
-"""The folder in a dataset's with the raw logs of refused sittings, `<sitting>-<attempt>.tar.xz`."""
+"""The folder with the raw logs of a dataset's refused sittings, `<sitting>-<attempt>.tar.xz`."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A sitting as it was measured once.
+    """One measurement of a sitting.
 
-    `began`, `ended`: of its trials, in UTC; `hours`: what they took together; `numbers`: what it
-    was judged by, None where its tables have none; `refused`: why it does not count, else "".
+    `began`, `ended`: of its trials, in UTC; `hours`: the sum of their times; `numbers`: those that
+    it was judged by, None if unknown; `refused`: why it does not count, or "".
     """
 
     sitting: str
@@ -38,16 +38,16 @@ class Attempt:
     refused: str
 
     def __str__(self) -> str:
-        """Return what a table says of it."""
+        """Return its description in a table."""
         if self.refused:
             return f"refused: {self.refused}"
         return f"measured {self.began[:10]}, {self.cpu}, Linux {self.kernel}, {self.hours:.1f} h"
 
 
 def attempts(dataset: str, root: Path = ROOT) -> list[Attempt]:
-    """Return the attempts at the dataset's sittings, in their order; none where nothing is kept.
+    """Return the recorded attempts at the dataset's sittings, in their order.
 
-    Raises UserError for a file that is damaged.
+    Raises UserError if their file is damaged.
     """
     file = root / "data" / dataset / NAME
     try:
@@ -56,11 +56,11 @@ def attempts(dataset: str, root: Path = ROOT) -> list[Attempt]:
         return []
     except (ValueError, TypeError) as error:
         where = str(file.relative_to(root))
-        raise UserError(f"it cannot be read: {error}", where, "take it from git again") from None
+        raise UserError(f"it cannot be read: {error}", where, "restore it from git") from None
 
 
 def add(dataset: str, attempt: Attempt, root: Path = ROOT) -> None:
-    """Append an attempt to what is kept of the dataset."""
+    """Add an attempt to the records of the dataset."""
     rows = [*map(asdict, attempts(dataset, root)), asdict(attempt)]
     file = root / "data" / dataset / NAME
     aside = file.with_suffix(".part")
@@ -79,11 +79,11 @@ def accepted(dataset: str, root: Path = ROOT) -> frozenset[str]:
 
 
 def lacking(dataset: str, root: Path = ROOT) -> list[str]:
-    """Return the sittings that a dataset still lacks to be published; none of one without any.
+    """Return the sittings that a dataset still lacks to be complete; none if it has no sittings.
 
     After the hours of its stop rule, refused attempts included, it lacks none.
     """
-    if not paths.path_of("dataset", dataset, root).is_file():
+    if not files.exists("dataset", dataset, root):
         return []
     spec = files.dataset(dataset, root)
     hours = sum(attempt.hours for attempt in attempts(dataset, root))
@@ -94,7 +94,7 @@ def lacking(dataset: str, root: Path = ROOT) -> list[str]:
 
 
 def check_complete(dataset: str) -> None:
-    """Raise UserError if a dataset lacks sittings: nothing is decided on a part of it."""
+    """Raise UserError if a dataset lacks sittings, since a part of it decides nothing."""
     if missing := lacking(dataset):
         raise UserError(
             f"its claims and findings are decided once it is complete; it lacks {len(missing)} "

@@ -1,7 +1,7 @@
-"""Is a series a plateau, a drift or a staircase? Tests for trends and for one step.
+"""Is a series a plateau, a drift or a staircase? Two tests: for a trend and for one step.
 
-In: what a run did in equal intervals, one number each. Out: its course, in one word, and by how
-much it changed. Neither test asks how the numbers are distributed.
+In: a run's numbers, one for each of equal intervals. Out: its course, in one word, and its change.
+Both tests are free of assumptions about the distribution.
 """
 
 import math
@@ -12,11 +12,11 @@ import numpy as np
 from scipy.stats import norm, rankdata, theilslopes
 
 PLATEAU, DRIFTING, STAIRCASE = "plateau", "drifting", "staircase"
-# In a shorter series, neither test finds at this level what the eye sees.
+# In a shorter series, neither test finds evident changes at this level.
 FEWEST = 10
 # For both tests together: half for each.
 FALSE_ALARMS = 0.01
-# A change of less than this share is not worth a point: Little's law is quoted to as much.
+# A smaller change does not invalidate a point.
 LEAST_CHANGE = 0.1
 PERMUTATIONS, SEED = 20_000, 2009
 
@@ -24,9 +24,9 @@ PERMUTATIONS, SEED = 20_000, 2009
 def steadiness_of(values: Sequence[float | None]) -> tuple[str | None, float | None]:
     """Return the course of a series, and its change as a share of its median.
 
-    The change is that of the line through it (Theil and Sen) or of the step in it, whichever of
-    those that a test found is nearer to it. None and None for a series of less than FEWEST numbers,
-    with one missing, or with a median of 0.
+    If both tests find a change, it is that of the line (Theil and Sen) or the step, whichever fits
+    better. Both results are None if the series has fewer than FEWEST numbers, a missing one, or a
+    median of 0.
     """
     if len(values) < FEWEST or any(value is None for value in values):
         return None, None
@@ -55,8 +55,8 @@ def mann_kendall(series: np.ndarray) -> float:
     """Return the probability of a trend as clear as this in a series without one, two-sided.
 
     Mann 1945, Econometrica 13; with Kendall's correction for ties, and that of Hamed and Rao 1998,
-    Journal of Hydrology 204, for a series whose numbers resemble those before them. The variance
-    is never taken for less than that of independent numbers.
+    Journal of Hydrology 204, for autocorrelation. The variance is at least that of independent
+    numbers.
     """
     count = len(series)
     first, second = np.triu_indices(count, 1)
@@ -75,9 +75,10 @@ def mann_kendall(series: np.ndarray) -> float:
 
 
 def variance_factor(residuals: np.ndarray) -> float:
-    """Return by how much autocorrelation widens the score's variance; 1 at least.
+    """Return the factor by which autocorrelation increases the score's variance; at least 1.
 
-    Hamed and Rao's sum over the lags at which the ranks' autocorrelation differs from 0 at 5 %.
+    Hamed and Rao's sum, over the lags at which the autocorrelation of the ranks is significant at
+    5 %.
     """
     count = len(residuals)
     ranks = rankdata(residuals)
@@ -96,9 +97,8 @@ def variance_factor(residuals: np.ndarray) -> float:
 def pettitt(series: np.ndarray) -> float:
     """Return the probability of a step as clear as this in a series without one.
 
-    Pettitt 1979, Applied Statistics 28, by how often PERMUTATIONS of the places have so high a
-    score, as his approximation finds no step in 15 numbers; the score is taken for less where
-    numbers resemble those before them, as above.
+    Pettitt 1979, Applied Statistics 28: the share of PERMUTATIONS with so high a score, because his
+    approximation finds no step in 15 numbers. The score is corrected for autocorrelation.
     """
     place = pettitt_place(series)
     parts = (series[:place], series[place:])
@@ -117,7 +117,7 @@ def _null_scores(count: int) -> np.ndarray:
 
 
 def pettitt_place(series: np.ndarray) -> int:
-    """Return before which number the clearest step is."""
+    """Return the index of the first number after the clearest step."""
     return int(np.abs(_pettitt_scores(rankdata(series))).argmax()) + 1
 
 

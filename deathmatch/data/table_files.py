@@ -1,4 +1,4 @@
-"""Where tables are, and which dataset has them; none is read."""
+"""The files of tables, and the datasets that have them; no table is read."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ def measured() -> list[str]:
 
 
 def bytes_per_trial(experiment: str) -> float | None:
-    """Return how many bytes of tables and archive a trial of an experiment has, over all datasets.
+    """Return the bytes of tables and archive per trial of an experiment, over all datasets.
 
-    None where none was measured here.
+    None if no trial was measured here.
     """
-    # A dry run does not wait for polars.
+    # A dry run should not wait for polars.
     from pyarrow import parquet
 
     folders = [path_of(name, experiment, "trials").parent for name in measured()]
@@ -35,23 +35,19 @@ def bytes_per_trial(experiment: str) -> float | None:
 def dataset_with(dataset: str, experiment: str, table: str = "trials") -> str:
     """Return the dataset whose table the paper of `dataset` shows for an experiment.
 
-    It is the dataset itself, unless one that its file names under `also` has the table instead.
+    It is the dataset itself, unless only one of its `also` has the table.
     """
-    also = files.dataset(dataset).also if _has_file(dataset) else ()
+    also = files.dataset(dataset).also if files.exists("dataset", dataset) else ()
     tabled = (name for name in (dataset, *also) if path_of(name, experiment, table).is_file())
     return next(tabled, dataset)
 
 
 def deciders(dataset: str) -> tuple[str, ...]:
-    """Return the datasets that a dataset's file names under `decided_by`; none without a file."""
-    return files.dataset(dataset).decided_by if _has_file(dataset) else ()
-
-
-def _has_file(dataset: str) -> bool:
-    return dataset in files.names("dataset")
+    """Return the datasets in `decided_by` of a dataset's file; none without a file."""
+    return files.dataset(dataset).decided_by if files.exists("dataset", dataset) else ()
 
 
 def of_other_datasets(dataset: str) -> dict[str, str]:
-    """Return the experiments that the paper of a dataset shows of another one, each with that."""
+    """Return the experiments that a dataset's paper takes from other datasets, with their names."""
     holders = {name: dataset_with(dataset, name) for name in files.names("experiment")}
     return {name: other for name, other in holders.items() if other != dataset}

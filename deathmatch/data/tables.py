@@ -1,36 +1,34 @@
 """The tidy tables of a dataset: their schemas, and how to read them.
 
-`data/<dataset>/<experiment>/<table>.parquet`, one row for each
+`data/<dataset>/<experiment>/<table>.parquet` has a row for each
 
-- `trials`: trial, with what it ran on and how it ended;
-- `points`: offered rate of a trial, with httperf's report and the kernel's counters;
+- `trials`: trial, with its machine and outcome;
+- `points`: offered rate of a trial, with the load generator's report and the kernel's counters;
 - `times`: bin of a point's histogram of one quantity, such as connection time;
-- `samples`: sample of counters, as `deathmatch.data.kernel_samples` describes;
-- `seconds`: second of a point, with its latencies, where the client records when each was due;
-- `probes`: rate that a trial's search for the server's capacity offered, with how much of what was
-  due was late; the last one's row has what the search came to (`deathmatch.data.probes`). Where
-  `step` is "overload" it is `capacity_share` times the capacity, offered for `duration_us` to the
-  variant's own listen backlog. There is no such table where the dataset asks for no search.
+- `samples`: sample of counters (`deathmatch.data.kernel_samples`);
+- `seconds`: second of a point, with its latencies, if the client records when each was due;
+- `probes`: rate offered by a trial's search for the server's capacity, with the counts of late
+  replies; the last row has the search's result (`deathmatch.data.probes`). Where `step` is
+  "overload", the rate is `capacity_share` times the capacity, offered for `duration_us` to the
+  variant's own listen backlog. Datasets without a search have no such table.
 
-A point is held against `deathmatch.data.laws`: `laws_judged` has the IDs of those that could judge
-it, `laws_broken` of those that it breaks; both are null where none could. `course` is "plateau",
-"drifting" or "staircase", what the measured quantity did while all load was offered, and
-`course_change` by which share of its median; null where the run was too short to tell, or the load
-generator does not.
+A point is checked by `deathmatch.data.laws`: `laws_judged` has the IDs of the laws that apply,
+`laws_broken` of those that are broken; both are null if none applies. `course` is "plateau",
+"drifting" or "staircase", for the measured quantity while all load was offered, and `course_change`
+its change as a share of its median; both are null if the run was too short, or the load generator
+does not report it.
 
-`least_busy_process_share` is the CPU time of the least busy of a server's workers, processes or
-scheduler threads, over that of all; null for one worker, and where nobody counted. `limit` and what
-it is told from are those of `deathmatch.data.limits`.
+`least_busy_process_share` is the CPU time of the least busy of a server's workers (processes or
+scheduler threads) over that of all; null for one worker, and if not counted. `limit` and the ratios
+that decide it are those of `deathmatch.data.limits`.
 
-Several clients make one point: counts and histograms are their sums, the client's lag and CPU those
-of the client that is worst off, `client_limited` is true if any was. What cannot be known of all is
-null, for the reason in `unknown_of_several` of the load generator. `load_generator` in `trials` is
-the program that offered the load: the experiment's own, unless the factor of that name has another
-level. The columns of `points` are those of the experiment's own. `trials` has how many clients
-offered load, how late after the agreed time one of them began at most (`late_us`), and by how much
-the offset between two hosts' clocks may be wrong (`clock_bound_us`); both are null where one
-client was on the server's machine. `machines` are the hosts, described, where each is a machine of
-its own.
+Several clients make one point: counts and histograms are sums, the client's lag and CPU are those
+of the client with the worst, `client_limited` is true if any was. Columns that cannot be known of
+all are null, for the reason in `unknown_of_several` of the load generator. `load_generator` in
+`trials` is the program that offered the load, but `points` has the columns of the experiment's own.
+`trials` has the number of clients, the latest start of one after the agreed time (`late_us`), and
+the greatest error of the offset between two hosts' clocks (`clock_bound_us`); both are null if one
+client was on the server's machine. `machines` describes the hosts if they are separate machines.
 
 Every table begins with `server`, `variant`, `configuration`, the experiment's factors and the
 trial's number `n`. A factor that the server does not have is null.
@@ -47,6 +45,7 @@ from deathmatch.capacity_search import search
 from deathmatch.data import laws, limits, probes, steadiness, table_files
 from deathmatch.data.kernel_samples import RUN_DELAYS
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
+from deathmatch.data.laws.law import TRIAL
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, registry
 from deathmatch.load.generator import FIRST_WRONG
@@ -54,6 +53,7 @@ from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.record import OUTCOMES
 from deathmatch.plan.trial import CONFIGURATION
+from deathmatch.quantities.quantity import RATE
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
@@ -89,7 +89,7 @@ _TRIALS = {
     "waits_per_reply": pl.Float64,
 }
 
-# Counters of `samples` that grow: a point has their growth while its rate was offered and drained.
+# Counters of `samples` that grow: a point has their growth, until the server has drained.
 GROWING = [
     "server_listen_overflows", "server_listen_drops", "server_syncookies_sent",
     "server_passive_opens", "server_retransmitted_segments", "server_resets_sent",
@@ -104,7 +104,7 @@ HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_byte
            "server_descriptors", "client_descriptors", "server_threads",
            "load_average"]  # fmt: skip
 
-# Columns that a file lacks where no trial has them.
+# Columns that a file lacks if no trial has them.
 SELDOM = (
     "least_busy_process_share", "replies_wrong_content", "answers_unasked", FIRST_WRONG,
     *RUN_DELAYS, *limits.SHARES,
@@ -126,15 +126,11 @@ _COURSE = {"course": pl.String, "course_change": pl.Float64}
 _COUNTED = dict.fromkeys(GROWING, pl.Int64) | {f"{name}_max": SAMPLES[name] for name in HIGHEST}
 _STORAGE = {"messages": pl.Int64, "runtime_bytes": pl.Int64, "rss_bytes": pl.Int64}
 
-_TIMES = {"offered_rate_rps": pl.Int64} | histogram.SCHEMA
-
-# The columns of which no two rows have the same values.
+# The columns that identify a row.
 _ONCE = {
     "trials": ("server", "variant", "n"),
     "points": ("server", "variant", "n", "offered_rate_rps", "messages"),
 }
-
-_SECONDS = {"offered_rate_rps": pl.Int64} | histogram.SECONDS
 
 
 def keys(experiment: str) -> dict[str, type[pl.DataType]]:
@@ -158,16 +154,18 @@ def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     client = files.experiment(experiment).client
     load = registry.generator(client).columns | _COUNTED | _COURSE if client else {}
     points = (_POINTS | load | limits.COLUMNS if client else _STORAGE) | laws.MARKS
-    own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES,
-           "seconds": _SECONDS, PROBES: probes.COLUMNS}  # fmt: skip
+    rate = {RATE: pl.Int64}
+    own = {"trials": _TRIALS, "points": points, "times": rate | histogram.SCHEMA,
+           "samples": SAMPLES, "seconds": rate | histogram.SECONDS,
+           PROBES: probes.COLUMNS}  # fmt: skip
     return keys(experiment) | own[table]
 
 
 def schema(experiment: str, table: str) -> pa.DataFrameSchema:
-    """Return a table's schema: columns, types, and what the values of our own columns must be.
+    """Return a table's schema: columns, types, and the valid values of our own columns.
 
-    A trial, and a point of it, is there once: two measurements of one would be one too many.
-    Those of a load generator's report are checked as it is read (`load.generator.checked`).
+    A trial or a point may occur only once. A load generator's columns are checked when its report
+    is read (`load.generator.checked`).
     """
     always = {"server", "variant", "n", "outcome", "server_state", "messages"}
     checks = {
@@ -198,19 +196,16 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
 def read(dataset: str, experiment: str, table: str) -> pl.DataFrame:
     """Return one table of a dataset; UserError if it is absent or has other columns or types.
 
-    Values are checked when it is written, and by the strict check.
+    Values are checked when the table is written, and by the strict check.
     """
     path = _existing(dataset, experiment, table)
     return _fitting(pl.read_parquet(path), experiment, table, path)
 
 
 def scan(dataset: str, experiment: str, table: str) -> pl.LazyFrame:
-    """Return one table of a dataset, of which only what is collected is read.
-
-    Raises UserError as `read` does.
-    """
+    """Return one table of a dataset, lazily. Raises UserError as `read` does."""
     path = _existing(dataset, experiment, table)
-    # Else polars 1.40 filters as it decodes, and fails at a column of differences that has nulls.
+    # By default polars 1.40 filters while decoding; it fails at nulls in a column of differences.
     frame = pl.scan_parquet(path, parallel="row_groups")
     return _fitting(frame, experiment, table, path)
 
@@ -232,23 +227,22 @@ def _existing(dataset: str, experiment: str, table: str) -> Path:
 
 
 _LOAD_GENERATOR = rf"\b{registry.FACTOR}=[^,]*"
-"""The level of the factor in a variant's name, which has one where it is not the default."""
+"""The factor's level in a variant's name; the default level is not part of the name."""
 
 
 def of_own_client(frame: Frame) -> Frame:
     """Return a table's rows of the experiment's own load generator.
 
-    Trials of another one in its place answer another question: what the client contributes.
+    Trials of another one answer another question: what the client contributes.
     """
     return frame.filter(~pl.col("variant").str.contains(_LOAD_GENERATOR))
 
 
 def of_any_client(frame: Frame) -> Frame:
-    """Return a table of what a server can do, whichever load generator found it out.
+    """Return a table without the factor of the load generator in its variants' names.
 
-    Variants are named as if the experiment's own had; where both did, the rows are its own.
+    If the experiment's own load generator and another one have a trial, the own one's rows stay.
     """
-    key = ["server", "variant", "n"]
     foreign = pl.col("variant").str.contains(_LOAD_GENERATOR)
     without = pl.col("variant").str.replace(_LOAD_GENERATOR, "")
     named = without.str.strip_chars(",").str.replace(",,", ",")
@@ -258,27 +252,28 @@ def of_any_client(frame: Frame) -> Frame:
             variant=pl.when(named == "").then(pl.lit("default")).otherwise(named)
         ),
     )
-    return pl.concat([own, others.join(own, on=key, how="anti", maintain_order="left")])
+    return pl.concat([own, others.join(own, on=TRIAL, how="anti", maintain_order="left")])
 
 
 def of_main_client(frame: pl.DataFrame) -> Callable[[Frame], Frame]:
-    """Return which rows show a dataset, by a table of it: `of_own_client`, or `of_any_client`.
+    """Return the filter for the rows of a dataset, given a table: `of_own_client`, `of_any_client`.
 
-    The latter where another client measured most trials, so that no two are compared by chance.
+    The latter if another client measured most trials, so that no two clients are compared.
     """
-    trials = frame.select("server", "variant", "n").unique()
+    trials = frame.select(TRIAL).unique()
     return of_own_client if 2 * len(of_own_client(trials)) >= len(trials) else of_any_client
 
 
 def check(frame: Frame, experiment: str, table: str, where: str) -> Frame:
-    """Return the frame if it fits its schema, else raise a UserError that names the column.
+    """Return the frame, with missing columns of SELDOM added as null, if it fits its schema.
 
-    Columns of SELDOM that it lacks are added, as null.
+    Raises UserError with the name of the column otherwise.
     """
     try:
         return schema(experiment, table).validate(_with_seldom(frame, columns(experiment, table)))
     except pa.errors.SchemaError as error:
-        raise UserError(str(error).splitlines()[0], where, "make it again: delete it") from None
+        what = str(error).splitlines()[0]
+        raise UserError(what, where, "delete it and run snakemake: it is made again") from None
 
 
 def _with_seldom(frame: Frame, wanted: dict[str, type[pl.DataType]]) -> Frame:
@@ -292,24 +287,23 @@ def _with_seldom(frame: Frame, wanted: dict[str, type[pl.DataType]]) -> Frame:
 
 
 def write(frame: pl.DataFrame, experiment: str, table: str, folder: Path) -> None:
-    """Check the frame and write it into the folder, whole or not at all."""
+    """Check the frame and write it into the folder, atomically."""
     path = folder / f"{table}.parquet"
     partial = path.with_suffix(".partial")
     checked = check(frame, experiment, table, str(path))
     checked = checked.drop(
         name for name in SELDOM if name in checked.columns and checked[name].is_null().all()
     )
-    # Times stand in order: their differences take half the room, and polars' own writer has none.
+    # Times are sorted: differences take half the space, and polars' own writer cannot store them.
     integers = [name for name, kind in checked.schema.items() if kind.is_integer()]
     encoding = {
         "use_dictionary": [name for name in checked.columns if name not in integers],
         "column_encoding": dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
     }
-    # A missing list that still spans values, as polars' when() leaves one, is more than pyarrow 23
-    # can write: taking its values apart and together again leaves none.
+    # pyarrow 23 cannot write a null list that still spans values, as polars' when() leaves one.
     lists = [name for name, kind in checked.schema.items() if isinstance(kind, pl.List)]
-    apart = (pl.Series(name, checked[name].to_list(), frame.schema[name]) for name in lists)
-    checked.with_columns(*apart).write_parquet(
+    rebuilt = (pl.Series(name, checked[name].to_list(), frame.schema[name]) for name in lists)
+    checked.with_columns(*rebuilt).write_parquet(
         partial,
         compression="zstd",
         compression_level=19,

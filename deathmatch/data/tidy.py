@@ -1,8 +1,7 @@
 """Raw logs to tidy tables: `./shell deathmatch tidy data/<dataset>[/<experiment>]`.
 
-Reads the `trial.json` of each of the dataset's trials that is measured, with the logs next to it,
-and writes the tables that `deathmatch.data.tables` describes. Where no trial has a folder, those of
-the archive are read. The raw logs stay as they are.
+It reads the `trial.json` and the logs of each measured trial and writes the tables that
+`deathmatch.data.tables` describes. If no trial has a folder, it reads the archive.
 """
 
 import argparse
@@ -56,10 +55,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def written(dataset: str, folder: Path) -> bool:
-    """Write an experiment's tables into its folder, of its trials or its archive.
-
-    Returns whether it has either.
-    """
+    """Write an experiment's tables into its folder; return whether it has trials or an archive."""
     experiment = folder.name
     packed = folder / archive.NAME
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as aside:
@@ -76,12 +72,12 @@ def written(dataset: str, folder: Path) -> bool:
 
 
 def frames(experiment: str, trials: Iterable[Path]) -> dict[str, pl.DataFrame]:
-    """Return every table of an experiment, its points held against the laws."""
+    """Return every table of an experiment, its points checked by the laws."""
     return framed(experiment, [tidy(path) for path in trials])
 
 
 def framed(experiment: str, made: Sequence[dict[str, list[dict]]]) -> dict[str, pl.DataFrame]:
-    """Return the tables of what `tidy` returned of trials, their points held against the laws."""
+    """Return the tables from the rows that `tidy` returned, with the points checked by the laws."""
     frames_by_table = {
         table: pl.DataFrame(
             [row for trial in made for row in trial[table]],
@@ -94,7 +90,7 @@ def framed(experiment: str, made: Sequence[dict[str, list[dict]]]) -> dict[str, 
 
 
 def marked_points(experiment: str, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return an experiment's points with what needs all of its tables: `limits` and `laws`."""
+    """Return an experiment's points with the columns of `limits` and `laws`, by all its tables."""
     given = laws.evidence(experiment, frames)
     limited = limits.marked(given).drop(laws.MARKS, strict=False)
     return laws.marked(limited, laws.judgements(given))
@@ -103,9 +99,9 @@ def marked_points(experiment: str, frames: Mapping[str, pl.DataFrame]) -> pl.Dat
 def _measured(dataset: str, experiment: str) -> list[Path]:
     """Return the records of the dataset's trials that are measured, sorted.
 
-    Not all that the folder holds: a trial that is no longer in the dataset would come along.
-    A trial outside of its grids, of a server that someone named, counts only with today's
-    specification. Of a dataset in sittings those count that were accepted.
+    Records of trials that are no longer in the dataset are left out, and those of sittings that are
+    not accepted. A trial of a named server outside of the dataset's grids counts only with the
+    current specification.
     """
     held, spec = Inventory(dataset, Choice(experiments=(experiment,))), files.dataset(dataset)
     planned = set(held.measured.values())
@@ -125,7 +121,7 @@ def _measured(dataset: str, experiment: str) -> list[Path]:
 def tidy(path: Path) -> dict[str, list[dict]]:
     """Return the rows of every table for one trial, given its `trial.json`.
 
-    Raises UserError for a record of what the study does not have, and for logs that are damaged.
+    Raises UserError for a record with unknown names, and for damaged logs.
     """
     trial = records.read(path)
     try:
@@ -136,7 +132,7 @@ def tidy(path: Path) -> dict[str, list[dict]]:
         rows = _load_rows(trial, path) if under_load else {"points": trial["points"]}
         made = {"trials": [trial_row(trial)]} | rows
     except UserError as error:
-        # The record has a name that nothing has.
+        # The record has an unknown name, and the error no place.
         raise UserError(error.what, error.where or str(path), error.remedy) from None
     return {table: [key | row for row in made.get(table, [])] for table in EVERY_TABLE}
 
@@ -149,7 +145,7 @@ def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
         reports = offered_rate.read(client, point, path.parent)
         rate, row = point_row(point, reports, samples, spec)
         rows.append(row)
-        # The bins of a report that is not whole would be some of all, and the last one cut.
+        # A truncated report lacks bins.
         if rate.whole:
             whole[point["offered_rate_rps"]] = rate.report
 
@@ -170,7 +166,7 @@ def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
 
 
 def _probes(trial: dict, path: Path) -> list[dict]:
-    """Return the rows of `probes`; none of a trial that did not search."""
+    """Return the rows of `probes`; none if the trial did not search."""
     recorded, spec = trial.get("search"), trial["spec"]
     if not recorded:
         return []
@@ -225,7 +221,7 @@ def trial_row(trial: dict) -> dict:
 
 
 def _system_calls(counted: dict | None) -> dict[str, float | None]:
-    """Return the columns of a trial's count of system calls; None where there is none."""
+    """Return the columns for a trial's system calls; None if they were not counted."""
     if not counted or not counted.get("replies"):
         return {"syscalls_per_reply": None, "waits_per_reply": None}
     waits = sum(times for name, times in counted["calls"].items() if name in WAITS)
@@ -236,7 +232,7 @@ def _system_calls(counted: dict | None) -> dict[str, float | None]:
 
 
 def _machine(host: dict) -> str:
-    """Return "2 CPUs (AMD EPYC), Linux 6.1, eth0 of 10 Gbit/s, MTU 1500 bytes"."""
+    """Return a host's description: "2 CPUs (AMD EPYC), Linux 6.1, eth0 of 10 Gbit/s, MTU …"."""
     machine, link = host["machine"], host["interface"]
     speed = link.get("speed_bit_per_s")
     return ", ".join([
@@ -250,9 +246,9 @@ def _machine(host: dict) -> str:
 def point_row(
     point: dict, reports: Sequence, samples: pl.DataFrame, spec: dict
 ) -> tuple[offered_rate.Offered, dict]:
-    """Return what the reports of a point's clients say, and the columns of `points` without key.
+    """Return a point's offered rate and its columns of `points`, without the key.
 
-    A truncated report leaves the client's columns null.
+    The client's columns are null if the report is truncated.
     """
     duration_s = spec["duration_s"]
     during = samples.filter(pl.col("offered_rate_rps") == point["offered_rate_rps"])
@@ -287,7 +283,7 @@ def warm_up_columns(recorded: Mapping[str, Any]) -> Fields:
 
 
 def _least_busy(point: dict) -> float | None:
-    """Return the share of the least busy worker in the CPU time of all; None of one worker."""
+    """Return the share of the least busy worker in the CPU time of all; None for one worker."""
     spent_us, workers = point.get("workers_us"), point.get("workers", 1)
     if not spent_us or workers < 2:
         return None

@@ -1,8 +1,7 @@
 """Put a dataset's raw logs back where they were measured: `deathmatch unpack NAME`.
 
-In: `data/NAME/<experiment>/raw.tar.xz`. Out: the trials' folders, as if they had been measured
-here: `snakemake --config dataset=NAME` goes on with those that are left. A trial that has a record
-stays as it is.
+`snakemake --config dataset=NAME` then measures the trials that are left. A trial that has a record
+here stays as it is.
 """
 
 import argparse
@@ -16,7 +15,7 @@ from deathmatch.errors import UserError
 
 
 def main(given: argparse.Namespace) -> int:
-    """Unpack the dataset named on the command line; print how many trials came of each archive."""
+    """Unpack the dataset named on the command line; print the number of trials of each archive."""
     folder = Path("data", given.dataset)
     packed = sorted(folder.glob(f"*/{archive.NAME}"))
     if not packed:
@@ -30,9 +29,9 @@ def main(given: argparse.Namespace) -> int:
 
 
 def unpack(file: Path) -> tuple[int, int]:
-    """Put an archive's trials next to it; return how many came, and how many were there.
+    """Put an archive's trials next to it; return how many were added, and how many were there.
 
-    Each comes whole or not at all. Raises UserError, and changes nothing, if the archive is
+    Each is added whole or not at all. Raises UserError, and changes nothing, if the archive is
     damaged.
     """
     folder, came, kept = file.parent, 0, 0
@@ -43,7 +42,7 @@ def unpack(file: Path) -> tuple[int, int]:
             if (to / inventory.RECORD).exists():
                 kept += 1
                 continue
-            # Without a record it is what an interrupted trial left.
+            # A folder without a record is left from an interrupted trial.
             shutil.rmtree(to, ignore_errors=True)
             to.parent.mkdir(parents=True, exist_ok=True)
             trial.rename(to)

@@ -1,7 +1,7 @@
 """The interface of a load generator to the rest of the study: the class that each extends.
 
-What every report must pass is here too: values that fit a table, and numbers that agree. Nothing
-else checks a report again.
+The checks of every report are here, too: values fit their table, and numbers agree. Nothing checks
+a report again.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 # From the start of a client's process to its first connection, generously: a few exec(2).
 START_UP_S = 0.04
 
-# In the words of a command: the folder of the project on the client's host.
+# In a command it stands for the project's folder on the client's host.
 PROJECT = "{project}"
 
-# The key of a load that is not in its experiment: the body that each answer must have.
+# A key of a load that is added to the experiment's: the body that each answer must have.
 BODY = "body"
 # The body for each of the varied values that the experiment `dynamic` asks for.
 BODIES = "clients/httperf/values.bodies"
-# The column with the first wrong answer that a client got: its status, and how it begins.
+# The column with the first wrong answer that a client got: its status and beginning.
 FIRST_WRONG = "first_wrong_answer"
 
 # A report's fields, by the column of `points` that each fills; None where it is undefined.
 Fields = dict[str, int | float | str | None]
 
 
-# The greatest number of a column of whole numbers.
+# The greatest integer of a column.
 MOST = 2**63 - 1
 
 Report = TypeVar("Report")
 
 
 class Timed(NamedTuple):
-    """By what lateness is judged.
+    """The times by which lateness is judged.
 
-    `times` has `time_us` and `count` of what was answered, `due` counts all that should have been;
-    of the answers, `wrong` were of another status than they should be.
+    `times` has `time_us` and `count` of the answers; `due` counts all that should have come, and
+    `wrong` the answers with another status than expected.
     """
 
     times: pl.DataFrame
@@ -55,10 +55,10 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """Which of several clients, 0 to `of` - 1, that together offer one load; ValueError if none.
+    """The part of client number `index`, of `of` clients that share a load; ValueError if none.
 
-    What is counted (connections, requests) is dealt to the clients in turn, one to each: number k
-    is of client k mod `of`. So the shares add up, and differ by one at most.
+    Connections and requests are dealt to the clients in turn: number k is of client k mod `of`, so
+    that the shares add up, and differ by one at most.
     """
 
     index: int
@@ -69,14 +69,11 @@ class Part:
             raise ValueError(f"there is no client {self.index} among {self.of}, counted from 0")
 
     def share(self, count: int) -> int:
-        """Return how many of `count` things fall to this client."""
+        """Return this client's share of `count` things."""
         return (count + self.of - 1 - self.index) // self.of
 
     def among(self, most: int) -> Part | None:
-        """Return its part if no more than `most` clients find something to do; None if it does not.
-
-        They are the first ones.
-        """
+        """Return its part if the first `most` clients share the load; None if it is not of them."""
         of = min(self.of, most)
         return Part(self.index, of) if self.index < of else None
 
@@ -88,9 +85,9 @@ def shared(
     part: Part, sources: Sequence[str], load: Mapping = MappingProxyType({}),
     escaped: Callable[[str], str] = str,
 ) -> list[str]:  # fmt: skip
-    """Return the words by which each of our programs knows its part and its source addresses.
+    """Return the words with a program's part, its source addresses and the body of each answer.
 
-    And the body that each answer must have, if the load says, `escaped` as the program has texts.
+    The body is there if the load has one, `escaped` in the program's way.
     """
     words = [] if part.of == 1 else [f"--client={part.index}/{part.of}"]
     if BODY in load:
@@ -104,7 +101,7 @@ def combined(
 ) -> Fields:
     """Return the fields of several clients as those of one.
 
-    `how` has a function of the known values for each field that does not add up. A field that no
+    `how` has a function of the known values for each field that is not their sum. A field that no
     client knows is None.
     """
     known = {name: [part[name] for part in parts if part[name] is not None] for name in parts[0]}
@@ -112,16 +109,16 @@ def combined(
 
 
 def checked(fields: Fields, columns: Mapping[str, Any]) -> Fields:
-    """Return a report's fields, of which each fits its column: its type, from 0 to MOST, or None.
+    """Return a report's fields if each fits its column: its type, from 0 to MOST, or None.
 
-    Raises Truncated for the first that does not: no load generator of ours printed it.
+    Raises Truncated for the first that does not, since no load generator prints such a value.
     """
     for name, value in fields.items():
         kind = columns.get(name)
         if value is None or kind is None or not kind.is_numeric():
             continue
         wanted = int if kind.is_integer() else int | float
-        # A comparison with a number that is none is false.
+        # A comparison with NaN is false.
         fits = isinstance(value, wanted) and not isinstance(value, bool) and 0 <= value <= MOST
         if not fits:
             raise Truncated(f"{name} cannot be {str(value)[:40]}")
@@ -141,33 +138,33 @@ def at_least(what: str, value: int, other: str, other_value: int) -> None:
 
 
 class LoadGenerator(ABC, Generic[Report]):
-    """One load generator; `Report` is what one rate left, its own type, opaque to all others.
+    """One load generator; `Report`, the result of one rate, is its own type, opaque to others.
 
     `load` is the experiment's table of that name, whose keys `clients/<name>/client.toml` explains.
     Rates are in requests (or messages) per second of all connections, durations in seconds; names
-    of fields and columns end in their unit. Only `read` and `compact` touch files, only those
-    next to the log; nothing else has an effect.
+    of fields and columns end in their unit. Only `read` and `compact` have side effects, on files
+    next to the log.
     """
 
     # The columns that `parse` and `sampled` fill in `points`, in their order, with their types.
     columns: Mapping[str, Any]
     # Whether `seconds` has rows, so that the experiment's table of that name is not empty.
     has_seconds = False
-    # The column that counts the connections it began: with none, no load was offered.
+    # The column that counts the connections that it began; if it is 0, no load was offered.
     attempts: str
-    # Columns that count wrong answers by class: of those in `replies`, and of those left out there.
+    # Columns that count wrong answers by class: those that `replies` includes, and the others.
     wrong_replies: Sequence[str] = ()
     wrong_besides: Sequence[str] = ()
-    # Columns that count connections whose beginning the client did not take for valid.
+    # Columns that count connections with an opening that the client took for invalid.
     rejected: Sequence[str] = ()
-    # Columns that are null for several clients, because they cannot be known of all: why not.
+    # Columns that are null for several clients, each with the reason.
     unknown_of_several: Mapping[str, str] = MappingProxyType({})
-    # By what two datasets are compared: "reply_rate", "closed_loop" or "latency".
+    # The quantity by which two datasets are compared: "reply_rate", "closed_loop" or "latency".
     headline: str
-    # Whether several processes of it on a host share a load of more connections than one may have
-    # open, and more addresses one of more than one has ports for.
+    # Whether a load with more connections than one process may have open, or one address has ports
+    # for, is shared by several processes and addresses of one host.
     shares_host = False
-    # Whether it ends without a report, in words of its own, at an answer that it takes for invalid.
+    # Whether an invalid answer ends it with a message instead of a report.
     refuses = False
 
     @abstractmethod
@@ -177,44 +174,43 @@ class LoadGenerator(ABC, Generic[Report]):
     ) -> list[str] | None:  # fmt: skip
         """Return the words that offer one client's part of a rate; the first is the program's name.
 
-        Where that program is, the host that runs it knows. 0 is a closed loop, where there is one.
-        What it writes besides its output is in its working directory.
+        The host that runs it knows the program's place. A rate of 0 is a closed loop, if there is
+        one. Files are written to the working directory.
 
         `load`, `rate_rps` and `duration_s` are always those of the whole. The parts add up to it:
-        rate, connections, connections in the making at a time, and each send at the instant at
-        which one client would have made it, as far as the clients start together. A load too small
-        to be shared (fewer connections than clients, say) is that of the first clients; for each
-        of the others the result is None, and it is not to be run. WHOLE is never None.
+        rate, connections, connections being opened at a time, and each send at the instant at
+        which a single client would have made it, if the clients start together. A load too small
+        to be shared (such as fewer connections than clients) is that of the first clients; for each
+        of the others the result is None, and it is not run. For WHOLE it is never None.
 
-        Connections begin at the `sources` in turn, addresses of the client's host; with none, at
-        the address that its kernel chooses.
+        Connections use the `sources`, addresses of the client's host, in turn; without any, the
+        address that the kernel chooses.
         """
 
     @abstractmethod
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
-        """Return after how many seconds a run of `command` has wedged and is to be killed."""
+        """Return the seconds after which a run of `command` is hung, and must be killed."""
 
     @abstractmethod
     def compact(self, log: Path, keep_events: bool) -> None:
-        """Make what was written next to the log small enough to keep; do nothing if there is none.
+        """Make the files next to the log, if there are any, small enough to keep.
 
-        `log` has the output of `command`. With `keep_events`, single events stay too. Called once,
-        after the rate was offered; `read` reads the result.
+        `log` has the output of `command`. With `keep_events`, single events are kept, too. It is
+        called once, after the rate was offered; `read` reads the result.
         """
 
     @abstractmethod
     def read(self, log: Path) -> Report:
-        """Return what a run left in and next to its log; an empty report if there is no log."""
+        """Return the report in and next to a run's log; an empty one if there is no log."""
 
     @abstractmethod
     def merge(self, reports: Sequence[Report]) -> Report:
-        """Return one report of what several clients offered to one server at the same time.
+        """Return one report of one or more clients that offered load to one server at one time.
 
-        At least one. Counts add up and histograms are added bin by bin; what is taken of them
-        (quantiles, means, shares) is taken of the sums, never of the single results; only the
-        client's own lag and CPU are those of the client that is worst off. What cannot be known of
-        the whole is None, for the reason in `unknown_of_several`. Rates add up: the clients start
-        together.
+        Counts and rates add up, since the clients start together, and histograms are added bin by
+        bin. Quantiles, means and shares are taken of the sums, never of the single results; but the
+        client's own lag and CPU are those of the client with the worst. What cannot be known of the
+        whole is None, for the reason in `unknown_of_several`.
         """
 
     @abstractmethod
@@ -226,23 +222,23 @@ class LoadGenerator(ABC, Generic[Report]):
 
     @abstractmethod
     def histogram(self, report: Report) -> pl.DataFrame:
-        """Return the report's histograms, with the columns of histogram.SCHEMA; maybe no row."""
+        """Return the report's histograms, with the columns of histogram.SCHEMA; maybe no rows."""
 
     @abstractmethod
     def timed(self, report: Report, fields: Fields) -> Timed:
-        """Return how long what was due took; `fields` are those that `parse` returned of it."""
+        """Return the times of what was due; `fields` are those that `parse` returned."""
 
     def own_delay(self, fields: Fields, limit_us: int) -> bool | None:
-        """Return whether it may itself be why one time in twenty or more exceeds a limit.
+        """Return whether the client itself may have made 5 % of the times exceed a limit.
 
-        `fields` are those of a whole report. None where `timed` counts from what it did, not from
-        when that was due: then only `limited` says whether it kept up.
+        `fields` are those of a whole report. None if `timed` counts from when the client acted, not
+        from when it was due to act: then only `limited` says whether it kept up.
         """
         return None
 
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return a row for each quantity and second (SECONDS); no row unless `has_seconds`."""
-        # polars loads slowly, and a plan, which imports this module, needs none.
+        # A plan, which imports this module, should not wait for polars.
         import polars as pl
 
         from deathmatch.load.histogram import SECONDS
@@ -250,27 +246,27 @@ class LoadGenerator(ABC, Generic[Report]):
         return pl.DataFrame(schema=SECONDS)
 
     def progress(self, report: Report, duration_s: float) -> list[float | None]:
-        """Return what was measured in equal intervals, while all load was offered, in their order.
+        """Return the measured quantity in equal intervals, in order, while all load was offered.
 
-        Replies a second, or a latency: whatever the points' figures are of. Without intervals of
-        the run's beginning and end, which are unlike the others; [] if the report does not say.
+        It is replies a second, or a latency, as in the points' figures. Intervals at the beginning
+        and end of the run differ and are left out; [] if the report has no intervals.
         """
         return []
 
     def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
-        """Return those fields that the kernel's samples tell, not the report; {} if none.
+        """Return the fields that come from the kernel's samples, not from the report; {} if none.
 
         `samples` are all of the trial (measure.sampler), `during` those while the rate was
-        offered, which may be none: then every field is None.
+        offered; if there are none, every field is None.
         """
         return {}
 
     def few(self, load: Mapping) -> tuple[int, float]:
-        """Return a rate and a duration at which a load asks for about ten replies."""
+        """Return a rate and a duration in seconds at which a load asks for about ten replies."""
         return 100, 0.1
 
     def invalid(self, fields: Fields) -> Fields:
-        """Return the counts of answers that the client took for invalid, by column; not zeros."""
+        """Return the counts of answers that the client took for invalid, by column; no zeros."""
         names = (*self.wrong_replies, *self.wrong_besides, *self.rejected)
         return {name: fields[name] for name in names if fields[name]}
 
@@ -290,11 +286,11 @@ class LoadGenerator(ABC, Generic[Report]):
     def actual_rate_rps(
         self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None
     ) -> float | None:
-        """Return the mean rate that was really offered in the `duration_s` it had; None if unknown.
+        """Return the mean rate that was really offered within `duration_s`; None if unknown.
 
         `spec` is the trial's: `duration_s` and `load` are read. For one of several clients,
-        `fields` are its own, `during` has no row, and `opened` is how many connections its kernel
-        began in that time, None if nobody counted.
+        `fields` are its own, `during` has no row, and `opened` is the number of connections that
+        its kernel began in that time, None if not counted.
         """
 
     @abstractmethod
@@ -303,13 +299,13 @@ class LoadGenerator(ABC, Generic[Report]):
     ) -> bool:
         """Return whether the client, not the server, limited the point.
 
-        Each module says what limits its program, and at which share. Of several, each is judged by
-        its own fields and its own share of the rate.
+        Each module defines the limits of its program. Each of several clients is judged by its own
+        fields and its own share of the rate.
         """
 
 
 Texts = tuple[str, ...]
-"""The report of a program that only prints: its text as it was printed, for each client."""
+"""The report of a program that only prints: the text of each client."""
 
 
 class PrintingGenerator(LoadGenerator[Texts]):
@@ -319,9 +315,9 @@ class PrintingGenerator(LoadGenerator[Texts]):
         """Do nothing: there is only the log."""
 
     def read(self, log: Path) -> Texts:
-        """Return the log's text, what is not UTF-8 replaced."""
+        """Return the log's text, with invalid UTF-8 replaced."""
         return (log.read_text(errors="replace") if log.exists() else "",)
 
     def merge(self, reports: Sequence[Texts]) -> Texts:
-        """Return the texts of all, which `parse` and `histogram` take together."""
+        """Return the texts of all, which `parse` and `histogram` combine."""
         return tuple(text for report in reports for text in report)

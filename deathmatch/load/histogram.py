@@ -1,8 +1,8 @@
-"""Histograms of times, and the one definition of their quantiles.
+"""Histograms of times, and the only definition of their quantiles.
 
-In: frames with `time_us` and `count`, a row for each bin; other columns, such as `quantity`, say of
-what. A null time is that of what never ended, which took longer than any. Out: times in us, and
-histograms that are merged by their counts, never by averages of what was taken of them.
+In: frames with `time_us` and `count`, a row for each bin; other columns, such as `quantity`,
+distinguish histograms. A null time means that it never ended: it is longer than any. Out: times in
+us, and histograms that are merged by their counts, never by averages of their statistics.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
-# Everything that was due in one second: `lost` are those of `count` that never ended.
+# All that was due in one second; `lost` are those of `count` that never ended.
 SECONDS = {
     "quantity": pl.String, "since_start_s": pl.Int64, "count": pl.Int64, "lost": pl.Int64,
     "p50_us": pl.Int64, "p95_us": pl.Int64, "p99_us": pl.Int64, "max_us": pl.Int64,
@@ -23,7 +23,7 @@ STATISTICS = {"mean": pl.Float64, "stddev": pl.Float64} | dict.fromkeys(
 
 
 def merge(histograms: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Return one histogram that has the counts of all, of the same columns.
+    """Return one histogram with the counts of all, which have the same columns.
 
     Rows are sorted by every column but `count`; null times are last.
     """
@@ -34,18 +34,18 @@ def merge(histograms: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 
 def rounded_us(time_us: pl.Expr, digits: int) -> pl.Expr:
-    """Return times, in us, to so many significant digits; null times stay."""
+    """Return times, in us, rounded to a number of significant digits; null times stay."""
     magnitude = 10 ** (time_us.clip(1).log10().floor().clip(digits - 1) - (digits - 1))
     return ((time_us / magnitude).round() * magnitude).cast(pl.Int64)
 
 
 def quantile(q: float, total: int | None = None) -> pl.Expr:
-    """Return the q-quantile of `time_us`, in us, as an expression: in a group for each histogram.
+    """Return the q-quantile of `time_us`, in us, as an expression for a group of one histogram.
 
     It is the least time that at least a share q of all did not exceed (type 1 of Hyndman and Fan
-    1996, The American Statistician 50). Times must be in order, null ones last. With `total`, what
-    is not in the histogram counts as slower than all that is, as what has a null time does: a
-    quantile that falls there is null, as is that of no time.
+    1996, The American Statistician 50). Times must be sorted, null ones last. With `total`, times
+    that are missing from the histogram count as slower than all, like null times. A quantile that
+    falls among these is null, as is that of an empty histogram.
     """
     count = pl.col("count").cast(pl.Int64)
     due = count.sum() if total is None else total
@@ -57,7 +57,7 @@ def quantiles_us(
 ) -> list[int | float | None]:
     """Return the quantiles `wanted`, between 0 and 1, of one quantity's times, in us.
 
-    Each is as `quantile` defines it; bins may come in any order, and several of one time.
+    Each is defined by `quantile`; bins may be in any order, and several may have the same time.
     """
     ordered = histogram.sort("time_us", nulls_last=True)
     return list(ordered.select(quantile(q, total).alias(f"{q}") for q in wanted).row(0))
@@ -70,7 +70,7 @@ def quantile_us(histogram: pl.DataFrame, q: float, total: int | None = None) -> 
 
 
 def statistics(histogram: pl.DataFrame) -> dict[str, float | int | None]:
-    """Return STATISTICS of one quantity's times; mean, stddev and max of those that ended.
+    """Return STATISTICS of one quantity's times; mean, stddev and max are of those that ended.
 
     Quantiles are those of `quantiles_us`; stddev is that of the population.
     """

@@ -1,4 +1,4 @@
-"""httperf: its command line and what it measured (httperf(1), 0.9.0 with our patch)."""
+"""httperf: its command line and its results (httperf(1), 0.9.0 with our patch)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,18 +7,18 @@ import polars as pl
 from deathmatch.load import generator, histogram, httperf_report
 from deathmatch.load.generator import WHOLE, Fields, Part, PrintingGenerator, Texts, Timed
 
-# Below this share of the offered connections actually opened in time, the client, or the CPU
-# it shares, is what was measured.
+# If it opens a smaller share of the offered connections in time, the client, or the CPU that it
+# shares, is the limit.
 CLIENT_LIMIT = 0.97
-# httperf polls without pause, so that it uses all of a CPU that it has for itself (1998 paper);
-# with less than this share, something else used the CPU too.
+# httperf polls without pause and so uses all of a CPU (1998 paper); if it has less than this share,
+# something else used the CPU, too.
 CPU_SHARE_PERCENT = 75
 
 # Request targets, each ended by a zero byte: 1,000 values of letters drawn by random.Random(2011),
-# with the escapes of the one in experiments/dynamic.toml, and as long.
+# with the escapes and the length of the one in experiments/dynamic.toml.
 VALUES = "clients/httperf/values.uris"
 
-# Errors of the client's own making, as columns of COLUMNS.
+# The columns of errors that the client itself causes.
 OWN_ERRORS = [
     f"errors_{what}"
     for what in ("descriptors_unavailable", "address_unavailable", "file_table_full")
@@ -30,7 +30,7 @@ class Httperf(PrintingGenerator):
 
     columns = httperf_report.COLUMNS
     attempts = "connections"
-    # Every experiment expects status 200 of what httperf asks.
+    # Every experiment expects status 200 for httperf's requests.
     wrong_replies = httperf_report.WRONG_REPLIES
     unknown_of_several = httperf_report.UNKNOWN_OF_SEVERAL
     headline = "reply_rate"
@@ -41,9 +41,8 @@ class Httperf(PrintingGenerator):
     ) -> list[str] | None:  # fmt: skip
         """Return httperf's command line: the connection rate is the rate over the calls on each.
 
-        Two -v make it print its samples and its histogram. No more clients take part than there
-        are connections; each begins one every `of` periods of the whole, the first after as many
-        as clients come before it.
+        Two -v make it print its samples and its histogram. At most one client for each connection
+        takes part. Each of `of` clients opens every `of`-th connection of the whole, in turn.
         """
         calls = load["requests_per_connection"]
         rate = rate_rps / calls
@@ -69,22 +68,22 @@ class Httperf(PrintingGenerator):
         return 100 * load["requests_per_connection"], 0.1
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
-        """Return when it has wedged: out of ports or descriptors, it never ends by itself."""
+        """Return the limit: out of ports or descriptors, it never ends by itself."""
         return duration_s + (load["requests_per_connection"] + 1) * load["timeout_s"] + 5
 
     def parse(self, report: Texts, duration_s: float) -> Fields:
         """Return every field of httperf's report, named and typed as in COLUMNS.
 
-        Times in us, where httperf prints ms and s; sizes in bytes (its KB has 1024).
+        Times are in us, where httperf prints ms and s; sizes are in bytes (its KB has 1024).
 
-        `reply_rate_offered_window_rps` is the mean of the reply-rate samples that lie within the
-        offered window of `duration_s`; httperf's own mean also counts the time it waits for
-        stragglers. Raises Truncated if any line is missing or no number, or if those of a report
-        contradict each other: samples, replies by status, errors, the histogram's connections.
+        `reply_rate_offered_window_rps` is the mean of the reply-rate samples within the offered
+        window of `duration_s`; httperf's own mean includes the time that it waits for stragglers.
+        Raises Truncated if a line is missing or no number, or if the report contradicts itself in
+        its samples, replies by status, errors, or the histogram's connections.
 
-        A mean over several clients is the sum of all times over their number, as far as httperf's
-        digits go. Of their shares of a CPU the least counts, which shows other load there
-        (`client_cpu_total_percent`).
+        A mean over several clients is the sum of all times over their number, with the precision of
+        httperf's digits. `client_cpu_total_percent` is the least of several clients' CPU shares, as
+        it shows other load.
         """
         parts = [httperf_report.fields_of(text) for text in report]
         fields = parts[0] if len(parts) == 1 else httperf_report.merged(parts, report)
@@ -98,34 +97,33 @@ class Httperf(PrintingGenerator):
     def histogram(self, report: Texts) -> pl.DataFrame:
         """Return the connection-time histogram: bin centres in us, bins of 10 us.
 
-        httperf counts a connection in it once it got at least one reply. Raises Truncated for a
-        line of it that is none.
+        It has each connection with at least one reply. Raises Truncated for an invalid line.
         """
         found = [httperf_report.lifetimes(text) for text in report]
         return found[0] if len(found) == 1 else histogram.merge(found)
 
     def timed(self, report: Texts, fields: Fields) -> Timed:
-        """Return the lifetimes of connections, of all that were begun; a 500 is a wrong answer."""
+        """Return the lifetimes of all connections that were begun; a 500 is a wrong answer."""
         return Timed(self.histogram(report), fields["connections"], self.wrong(fields))
 
     def progress(self, report: Texts, duration_s: float) -> list[float | None]:
-        """Return the reply rates of the offered time, but for its first REPLY_INTERVAL_S.
+        """Return the reply rates of the offered time, without its first REPLY_INTERVAL_S.
 
-        In that, the connections come under way that are always under way later.
+        In this interval the number of connections under way still rises.
         """
         return list(httperf_report.reply_rates(report, duration_s)[1:])
 
     def actual_rate_rps(
         self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None
     ) -> float | None:
-        """Return the mean request rate that the client offered in the `duration_s` it had.
+        """Return the mean request rate that the client offered within `duration_s`.
 
-        From the growth of its kernel's ActiveOpens up to the sample nearest to the end of that
-        time (`measure.sampler` takes one there), times the calls on a connection; None if there is
-        no sample within 5 % of it. httperf's own rates also count its wait for stragglers.
+        It is the growth of the kernel's ActiveOpens up to the sample nearest to the end of that
+        time (`measure.sampler` takes one there), times the calls on a connection; None if no sample
+        is within 5 % of it. httperf's own rates include its wait for stragglers.
 
-        A client that started fast ends before that time is over if no reply is late. The last
-        sample is taken at its end, and has all connections that it opened.
+        A client that starts fast ends before that time if no reply is late. The last sample is
+        taken at its end and has all connections that it opened.
         """
         duration_s = spec["duration_s"]
         if opened is not None:
@@ -154,5 +152,5 @@ GENERATOR = Httperf()
 
 
 def _escaped(text: str) -> str:
-    """Return a text as httperf's options have it, whose \\n is CR and LF."""
+    """Return a text escaped for httperf's options, where \\n stands for CR and LF."""
     return text.replace("\\", r"\\").replace("\r", r"\r").replace("\n", r"\a")

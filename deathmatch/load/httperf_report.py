@@ -20,37 +20,36 @@ UNKNOWN_OF_SEVERAL = {
     "client_cpu_system_percent": "shares of different CPUs",
 }
 
-# Replies of status 2xx that are cut, too long or followed by more, and those with other content of
-# the right length, or a status other than 200. Reports of an earlier patch compared the length with
-# that of the client's first one only; those of the first did not.
+# Replies of status 2xx that are cut, too long or followed by more; and those with wrong content of
+# the right length, or a status other than 200. An earlier patch only compared the length with that
+# of the client's first reply, and the first patch did not.
 WRONG_LENGTH, WRONG_CONTENT = "replies_wrong_length", "replies_wrong_content"
-# The classes of an answer that is not good.
+# The classes of wrong answers.
 WRONG_REPLIES = [
     "replies_1xx", "replies_3xx", "replies_4xx", "replies_5xx", WRONG_LENGTH, WRONG_CONTENT,
 ]  # fmt: skip
 
-# A number as httperf prints it: %f of a huge or undefined value gives inf or nan, and of one just
-# below zero -0.0.
+# A number as httperf prints it: %f gives inf or nan for a huge or undefined value, and -0.0 for one
+# just below zero.
 _N = r"(\d+(?:\.\d+)?|-0+(?:\.0+)?|-?inf|-?nan)"
 # A sample of the reply rate, which is padded with spaces.
 _SAMPLE = re.compile(rf"^reply-rate = {_N} *$", re.ASCII)
 _BEGIN = "Maximum connect burst length:"
 _BINS_BEGIN = "Connection lifetime histogram"
 _BIN = re.compile(r"^ +(\d+)\.(\d{3}) (\d+)$", re.ASCII)
-# More than the longest number of a histogram has: all bins together fit a column.
+# The longest number of a histogram that is accepted, so that the sum of all bins fits a column.
 _DIGITS = 12
 
-# How late a reply may have been read: httperf polls, and sees nothing between two looks. Reports of
-# an earlier patch have no such line.
+# The time between two polls, by which a reply may be read late; an earlier patch has no such line.
 LOOKS = ["look_interval_max_us", "look_interval_mean_us"]
-# Columns that only roundtrip in httperf's place fills (load.roundtrip_calls). httperf counts such
+# Columns that only roundtrip in httperf's place fills (load.roundtrip_calls). httperf counts these
 # errors in other classes, and wrong answers as replies.
 LIGHT = (
     "send_lag_p95_us", "send_lag_p99_us", "errors_connection_closed", "errors_wrong_status",
     "errors_wrong_length", "errors_answer_cut", "errors_answer_different", "answers_unasked",
     "informational",
 )  # fmt: skip
-# Columns that are unknown where no reply came.
+# Columns that are unknown if there was no reply.
 OF_REPLIES = [
     *(f"connection_time_{q}_us" for q in ("min", "avg", "max", "median", "stddev")),
     "response_time_avg_us", "transfer_time_avg_us",
@@ -60,8 +59,8 @@ _LOOKS_LINE = re.compile(
     rf"^Time between looks at sockets \[ms\]: longest {_N} mean {_N}$", re.MULTILINE | re.ASCII
 )
 
-# What httperf prints at the first connect(2) whose error it does not expect: EADDRNOTAVAIL, if the
-# local ports are used up (connect(2)). It counts such connections as `other`.
+# httperf prints this at the first connect(2) that fails with EADDRNOTAVAIL, if the local ports are
+# used up. It counts such connections as `other`.
 _NO_PORT = "httperf: connection failed with unexpected error 99\n"
 _WRONG_LINE = re.compile(
     r"^(?:Reply length \[B\]: first \d+ others (\d+)|Wrong replies: length (\d+) content (\d+))$",
@@ -69,7 +68,7 @@ _WRONG_LINE = re.compile(
 )
 _FIRST_WRONG_LINE = re.compile(r"^First wrong reply: ([ -~]*)$", re.MULTILINE | re.ASCII)
 
-# Each pattern must match once, in the report's order; the columns are named by their new unit.
+# Each pattern must match once, in the report's order; columns are named by the unit of the tables.
 _LINES: list[tuple[str, list[str]]] = [
     (r"Maximum connect burst length: (\d+)", ["connect_burst_connections"]),
     (
@@ -158,15 +157,15 @@ def _value(column: str, text: str) -> int | float | None:
 def reply_rates(report: Texts, duration_s: float | None = None) -> list[float]:
     """Return the reply-rate samples in replies per second, one each REPLY_INTERVAL_S.
 
-    Those of several clients add up, up to where the first of them ends. With `duration_s`, only
-    those that end within the first so many seconds.
+    Samples of several clients are added, until the first client ends. With `duration_s`, only
+    samples that end within this time are returned.
     """
     most = None if duration_s is None else int(duration_s / REPLY_INTERVAL_S)
     return [sum(at_once) for at_once in zip(*map(_samples, report))][:most]
 
 
 def of_reply_rates(rates: list[float]) -> Fields:
-    """Return the fields that reply-rate samples fill; statistics of no sample are 0."""
+    """Return the fields from reply-rate samples; the statistics are 0 without a sample."""
     named = (("min", min), ("avg", fmean), ("max", max), ("stddev", pstdev))
     statistics = {f"reply_rate_{name}_rps": of(rates) if rates else 0.0 for name, of in named}
     return statistics | {"reply_rate_samples": len(rates)}
@@ -199,7 +198,7 @@ def fields_of(text: str) -> Fields:
     if _NO_PORT in text:
         fields["errors_address_unavailable"] += fields["errors_other"]
         fields["errors_other"] = 0
-    # Without its end, a line's last number may lack digits.
+    # The last number of a line that is cut may lack digits.
     if not text[position:].startswith("\n"):
         raise Truncated("the last line has no end")
     looks = _LOOKS_LINE.search(text)
@@ -221,7 +220,7 @@ def fields_of(text: str) -> Fields:
 
 
 def _agree(fields: Fields, text: str) -> None:
-    """Raise Truncated if what the report says twice is not the same."""
+    """Raise Truncated if the report contradicts itself."""
     samples = len(_samples(text))
     generator.equal("the samples", samples, "the summary's", fields["reply_rate_samples"])
     by_status = sum(fields[f"replies_{digit}xx"] for digit in range(1, 6))
@@ -245,13 +244,13 @@ def _agree(fields: Fields, text: str) -> None:
 
 
 def lifetimes(text: str) -> pl.DataFrame:
-    """Return one client's histogram of connection lifetimes; Truncated for a line that is none."""
+    """Return one client's histogram of connection lifetimes; Truncated for an invalid line."""
     _, _, after = text.partition(_BINS_BEGIN)
     rows = []
     for line in after.split("\n")[1:]:
         if not line.startswith(" "):
             break
-        # Bins that nobody fell into are a colon.
+        # A colon stands for empty bins.
         if line.strip() == ":":
             continue
         found = _BIN.match(line)
@@ -262,13 +261,13 @@ def lifetimes(text: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=histogram.SCHEMA, orient="row")
 
 
-# How the fields of several clients become one, where they do not add up.
+# How the fields of several clients are combined, if they are not added.
 _COMBINED = {
     "connection_time_min_us": min, "client_cpu_total_percent": min,
     "test_duration_us": max, "connection_time_max_us": max, **dict.fromkeys(LOOKS, max),
     FIRST_WRONG: itemgetter(0),
 }  # fmt: skip
-# Mean -> what it is a mean over.
+# Mean -> the count that it is taken over.
 _MEANS = {
     "connection_time_avg_us": "connections_answered",
     "connect_time_avg_us": "connections",
@@ -281,7 +280,7 @@ _MEANS = {
 
 
 def merged(parts: list[Fields], report: Texts) -> Fields:
-    """Return the fields of several clients as those of one, given their reports' texts too."""
+    """Return the fields of several clients as those of one, given their fields and reports."""
     bins = [lifetimes(text) for text in report]
     answered = [frame["count"].sum() for frame in bins]
     fields = generator.combined(parts, _COMBINED) | dict.fromkeys(UNKNOWN_OF_SEVERAL)
@@ -306,7 +305,7 @@ def _mean(name: str, parts: list[Fields], weights: list[int]) -> int | float | N
 
 
 def _stddev_us(parts: list[Fields], answered: list[int]) -> int | None:
-    """Return the deviation of all from their common mean, of each part's own."""
+    """Return the standard deviation of all parts together, from each part's mean and deviation."""
     known = [
         (n, part["connection_time_avg_us"], part["connection_time_stddev_us"])
         for part, n in zip(parts, answered)

@@ -1,8 +1,8 @@
-"""The load generators that there are: a folder in clients/, with its `client.toml`, for each.
+"""The list of load generators: the folders in clients/ with a `client.toml`.
 
-Names, programs, versions and where each comes from are read there; how it is called and what it
-reports is in the module of its name in this package, which is imported only when it is used:
-polars loads slowly, and a plan needs none.
+This file has its name, program, version and origin. The module of the same name in this package has
+its command line and report; it is imported only when it is used, since polars loads slowly, and a
+plan does not need it.
 """
 
 import tomllib
@@ -18,19 +18,19 @@ from deathmatch.errors import UserError
 from deathmatch.load.generator import LoadGenerator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# The factor whose connections are held during the load, and by which client.
+# The factor with the number of connections held during the load, and the client that holds them.
 IDLE_FACTOR, HOLDER = "idle_connections", "roundtrip"
-# The factor that replaces an experiment's client by another one with the same load and columns. It
-# is named only where it has another level than the experiment's own client.
+# The factor that replaces an experiment's client by another one with the same load and columns. A
+# variant has it only if its level is not the experiment's own client.
 FACTOR = "load_generator"
-# The client that takes little CPU for a connection, and offers overloads.
+# The client that needs little CPU time for a connection, and offers overloads.
 LIGHT = "roundtrip"
 # Experiment's client -> those that may replace it, with the module of this package for each.
 _REPLACEMENTS = {"httperf": {LIGHT: "roundtrip_calls"}}
 
 
 class LoadKey(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """A key of an experiment's [load]: what it means to the load generator, in its unit."""
+    """A key of an experiment's [load], and its meaning for the load generator."""
 
     type: Literal["text", "integer", "number", "boolean"]
     description: str
@@ -41,18 +41,18 @@ class LoadKey(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 
 class Client(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """A `client.toml`. `name` is its folder's; what it lacks is None, or empty."""
+    """A `client.toml`. `name` is that of its folder; missing keys are None, or empty."""
 
     name: str
     title: str
-    # Its executable; and a command whose first line of output is its version.
+    # Its executable, and a command that prints the version in its first line.
     program: str
     version: str
     # The server whose build makes it; None if clients/<name>/build does.
     built_by: str | None = None
     # Its expression in nix/.
     nix: str | None = None
-    # Whether its rate alone is the load, so that a server's capacity can be searched for with it.
+    # Whether its load is a rate only, so that it can search for a server's capacity.
     searches: bool = False
     # Whether a rate of 0 is a closed loop.
     closed_loop: bool = False
@@ -66,9 +66,9 @@ def names() -> tuple[str, ...]:
 
 @cache
 def client(name: str) -> Client:
-    """Return what `client.toml` says of a load generator.
+    """Return the `client.toml` of a load generator.
 
-    Raises UserError if there is none of that name, and for a file that is wrong, with its key.
+    Raises UserError if there is none of that name, or for a wrong key in its file.
     """
     if name not in names():
         known = ", ".join(names())
@@ -77,7 +77,7 @@ def client(name: str) -> Client:
 
 
 def read(name: str, path: Path) -> Client:
-    """Return what a file says of the load generator of that name; UserError if it is wrong."""
+    """Return the content of a load generator's file; UserError if it is wrong."""
     where = f"clients/{name}/client.toml"
     try:
         found = tomllib.loads(path.read_text())
@@ -86,7 +86,7 @@ def read(name: str, path: Path) -> Client:
                 "a client is called by its own folder", f"{where}, key name", "take it out"
             )
         return Client.model_validate(found | {"name": name})
-    # A number of thousands of digits is a ValueError, thousands of brackets are a RecursionError.
+    # Thousands of digits raise ValueError, thousands of brackets RecursionError.
     except (ValueError, RecursionError) as error:
         if isinstance(error, pydantic.ValidationError):
             raise _mistake(error, where) from None
@@ -102,21 +102,21 @@ def _mistake(error: pydantic.ValidationError, where: str) -> UserError:
 
 @cache
 def generator(name: str, replaced: str | None = None) -> LoadGenerator:
-    """Return the load generator itself, for which its module is imported.
+    """Import a load generator's module, and return the load generator.
 
-    `replaced` is the client in whose place it is, if any.
+    `replaced` is the client that it replaces, if any.
     """
     module = _REPLACEMENTS[replaced][name] if replaced else client(name).name.replace("-", "_")
     return import_module(f"deathmatch.load.{module}").GENERATOR
 
 
 def holder(own: str) -> LoadGenerator:
-    """Return the load generator that holds idle connections beside an experiment's client."""
+    """Return the load generator that holds idle connections while an experiment's client runs."""
     return generator(HOLDER, own if own in _REPLACEMENTS else None)
 
 
 def of_trial(spec: Mapping[str, Any]) -> LoadGenerator:
-    """Return the load generator of a trial, of which `spec` has `client` and `factors`."""
+    """Return the load generator of a trial, by `client` and `factors` of its `spec`."""
     chosen = spec["client"]
     if FACTOR not in spec["factors"]:
         return generator(chosen)

@@ -16,19 +16,18 @@ from deathmatch.errors import Truncated
 from deathmatch.load import generator, histogram
 from deathmatch.load.generator import WHOLE, Fields, Part, PrintingGenerator, Texts, Timed
 
-# From this share of a CPU on, the client, not the server, may set the rate.
+# A client that uses this share of a CPU, or more, may be the limit instead of the server.
 CPU_LIMIT_PERCENT = 95
-# Later than this for more than one send in twenty, by the client's own fault, and the latencies
-# that it reports are its own too. Beyond that share, the lag's 99th percentile is compared with
-# that of the latency.
+# If the client itself makes more than one send in twenty later than this, the latencies that it
+# reports include its own delay.
 SEND_LAG_LIMIT_US = 1000
 ON_TIME, CONFIDENCE = 0.95, 0.99
-"""The share of sends that must not be late, and how sure it must be that fewer were not."""
+"""The share of sends that must be on time, and the confidence with which fewer must be shown."""
 LEAST_LAG = "send_lag_p95_least_us"
-"""The lower bound of the lag's 95th percentile, at CONFIDENCE: of ten sends one may be late."""
+"""The lower bound of the lag's 95th percentile, at CONFIDENCE; one of ten sends may be late."""
 
-# The classes of errors, by the report's version. In the first, what is not named is in other or in
-# answer_different. Up to the second, an answer was compared in its length and its first 12 bytes.
+# The classes of errors, by the report's version. Version 1 counts the missing classes as other or
+# answer_different. Versions 1 and 2 compare an answer's length and first 12 bytes only.
 _FAILURES = {
     1: ("client_timeout", "connection_refused", "connection_reset", "connection_closed",
         "answer_different", "other"),
@@ -38,7 +37,7 @@ _FAILURES = {
 }  # fmt: skip
 _FAILURES[3] = _FAILURES[2]
 
-# The lines of the report's head, in their order: first those of every version.
+# The lines of the report's head that every version has, in their order.
 _BEGIN = {
     "roundtrip": pl.Int64,
     "loop": pl.String,
@@ -75,7 +74,7 @@ def _head(version: int, calls: bool) -> dict[str, type[pl.DataType]]:
     return _BEGIN | errors | _CPU | added | (_CALLS if calls else {})
 
 
-# Lines that the experiment's plan has already, and the report's own version.
+# Lines that are in the experiment's plan, and the report's version.
 _ELSEWHERE = ("roundtrip", "offered_rate_rps", "offered_duration_us", "reply_head_bytes")
 
 COLUMNS = {name: kind for name, kind in _head(3, calls=False).items() if name not in _ELSEWHERE} | {
@@ -84,7 +83,7 @@ COLUMNS = {name: kind for name, kind in _head(3, calls=False).items() if name no
     "send_lag_p99_us": pl.Int64,
 }
 
-# How the fields of several clients become one, where they do not add up; some are alike for all.
+# How the fields of several clients are combined, if they are not added; some are the same for all.
 _ALIKE = (
     "roundtrip", "loop", "offered_duration_us", "request_bytes", "reply_bytes", "reply_begins",
     "reply_head_bytes", "calls", "gather_us", generator.FIRST_WRONG,
@@ -92,7 +91,7 @@ _ALIKE = (
 _COMBINED = {**dict.fromkeys(_ALIKE, itemgetter(0)), "test_duration_us": max}
 
 
-# How a value of each type is written there; no number has more digits.
+# The form of a value of each type in the report, with the most digits.
 _WRITTEN = {
     pl.String: re.compile(r"[ -~]*"),
     pl.Int64: re.compile(r"[0-9]{1,19}"),
@@ -110,7 +109,7 @@ class Roundtrip(PrintingGenerator):
     headline = "closed_loop"
     refuses = True
     step_us = 0
-    """What is due in a step of this length is sent together at its end: that is not late."""
+    """Requests due within a step of this length are sent together at its end, and not late."""
     wrong_besides = (
         "errors_answer_different", "errors_wrong_status", "errors_wrong_length",
         "errors_answer_cut", "answers_unasked",
@@ -122,7 +121,7 @@ class Roundtrip(PrintingGenerator):
     ) -> list[str] | None:  # fmt: skip
         """Return the command line for one offered rate.
 
-        No more clients take part than there are connections, or requests in open loop.
+        At most one client for each connection, or request in open loop, takes part.
         """
         requests = int(rate_rps * duration_s) if rate_rps else load["connections"]
         own = part.among(max(1, min(load["connections"], requests)))
@@ -142,26 +141,25 @@ class Roundtrip(PrintingGenerator):
     ) -> list[str] | None:  # fmt: skip
         """Return the command line that holds idle connections until its standard input ends.
 
-        `connections` are those of all clients; this one holds `part.share(connections)`, and says
-        so. None if that is none.
+        `connections` are those of all clients; this one holds and prints `part.share(connections)`.
+        None if its share is 0.
         """
         own = part.share(connections)
         one = self.command(host, port, {**load, "connections": 1}, 0, 1, sources=sources)
         return [*one, f"--idle={own}"] if own else None
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
-        """Return when it has wedged: two exchanges, the connections, the test, its stragglers."""
+        """Return the limit: two exchanges, the connections, the test, its stragglers."""
         return duration_s + 4 * load["timeout_s"] + 5
 
     def parse(self, report: Texts, duration_s: float) -> Fields:
-        """Return the report's fields, named and typed as in COLUMNS, and four more:
+        """Return the report's fields, named and typed as in COLUMNS, and LEAST_LAG.
 
-        `client_cpu_total_percent`, of one CPU over the whole test, `send_lag_p95_us` and
-        `send_lag_p99_us`, percentiles of how late the client sent by its own fault (upper bound of
-        its bin; None in closed loop), and LEAST_LAG, of which no table has a column; of several
-        clients, each of the four is that of the client where it is most. `duration_s` is not used:
-        the report knows it. Raises Truncated if any line is missing or not of its kind, or if the
-        bins or the errors do not add up.
+        `client_cpu_total_percent` is of one CPU over the whole test; `send_lag_p95_us` and
+        `send_lag_p99_us` are percentiles of the client's own delay (the upper bound of the bin;
+        None in closed loop). Of several clients, these and LEAST_LAG are the highest. `duration_s`
+        is not used, as the report has it. Raises Truncated if a line is missing or of another type,
+        or if the bins or the errors do not add up.
         """
         fields = fields_of(report)
         return {name: fields.get(name) for name in (*COLUMNS, LEAST_LAG)}
@@ -189,25 +187,26 @@ class Roundtrip(PrintingGenerator):
     def actual_rate_rps(
         self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None
     ) -> float | None:
-        """Return the mean rate of requests that it sent in the `duration_s` it had."""
+        """Return the mean rate of requests that it sent within `duration_s`."""
         sent = fields["requests_offered_window"]
         return None if sent is None else sent / spec["duration_s"]
 
     def limited(
         self, fields: Fields, offered_rate_rps: float, actual_rate_rps: float | None
     ) -> bool:
-        """Return whether a point shows the client's limits: no CPU left, or sends late by itself.
+        """Return whether the client was the limit: it had no CPU left, or was itself late to send.
 
-        Fewer requests than offered do not: a connection sends none before it has its answer.
+        Fewer requests than offered are no sign of it: a connection waits for its answer before it
+        sends again.
         """
         if actual_rate_rps is None:
             return True
         return self.own_delay(fields, SEND_LAG_LIMIT_US + self.step_us, LEAST_LAG)
 
     def own_delay(self, fields: Fields, limit_us: int, lag: str = "send_lag_p95_us") -> bool:
-        """Return whether it had no CPU left, or its lag, by the field of that name, was longer.
+        """Return whether it had no CPU left, or the lag, the field of that name, was longer.
 
-        A search asks for the percentile itself: its trial has gone on by that.
+        A search uses the percentile itself, as recorded searches decided by it.
         """
         late = (fields.get(lag) or 0) > limit_us
         return fields["client_cpu_total_percent"] >= CPU_LIMIT_PERCENT or late
@@ -217,7 +216,7 @@ GENERATOR = Roundtrip()
 
 
 def escaped(request: str) -> str:
-    """Return a request as a word of the command line has it."""
+    """Return a request, escaped for the command line."""
     named = {"\r": r"\r", "\n": r"\n", "\t": r"\t", "\\": r"\\"}
     return "".join(
         named.get(character)
@@ -227,7 +226,7 @@ def escaped(request: str) -> str:
 
 
 def fields_of(report: Texts) -> Fields:
-    """Return every field of the reports of all clients, and how late and how busy they were.
+    """Return every field of all clients' reports, and their lag and CPU share.
 
     Raises Truncated as `Roundtrip.parse` does.
     """
@@ -260,14 +259,14 @@ def _fields(text: str) -> Fields:
 
 
 def _agree(fields: Fields, text: str, head_lines: int) -> None:
-    """Raise Truncated if what the report says twice is not the same."""
+    """Raise Truncated if the report contradicts itself."""
     found = bins(text)
     if len(found) != text.count("\n") - head_lines - 1:
         raise Truncated("a line after the head is not a bin")
     counts: dict[str, int] = {}
     for quantity, _, _, count in found:
         counts[quantity] = counts.get(quantity, 0) + count
-    # In closed loop nothing is due at a time; with calls, connections are.
+    # In closed loop nothing has a due time; with calls, connections have one.
     of_replies = {
         "open": ("service_time", "latency"),
         "calls": ("service_time", "replies_at"),
@@ -291,7 +290,7 @@ def _agree(fields: Fields, text: str, head_lines: int) -> None:
 
 
 def _own(fields: Fields, text: str) -> Fields:
-    """Return what is judged by client: the share of its CPU, its lag by its bins' upper bounds."""
+    """Return one client's share of its CPU, and its lag by the upper bounds of bins."""
     cpu_us = fields["client_cpu_user_us"] + fields["client_cpu_system_us"]
     tested_us = fields["test_duration_us"]
     rows = [(upper, count) for quantity, _, upper, count in bins(text) if quantity == "send_lag"]
@@ -306,7 +305,7 @@ def _own(fields: Fields, text: str) -> Fields:
 
 def _least_lag_us(lags: pl.DataFrame) -> float | None:
     """Return LEAST_LAG: an order statistic, whatever the distribution (David and Nagaraja 2003)."""
-    # A dry run does not wait for scipy.
+    # A dry run should not wait for scipy.
     from scipy.stats import binom
 
     sends = int(lags["count"].sum())
@@ -315,10 +314,10 @@ def _least_lag_us(lags: pl.DataFrame) -> float | None:
 
 
 def coarser(text: str, limits_us: Sequence[int]) -> str:
-    """Return a report with fewer bins, which says as much of what was later than each limit.
+    """Return a report with fewer bins, which has the same counts above each limit.
 
-    Bins of one quantity between the same two limits become one. Those of `send_lag`, by which the
-    client is judged, stay, as do those of `replies_at`.
+    Bins of one quantity between the same two limits become one, except those of `send_lag`, by
+    which the client is judged, and `replies_at`.
     """
 
     def place(line: str) -> tuple[str, int] | str:

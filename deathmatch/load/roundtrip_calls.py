@@ -1,7 +1,7 @@
 """roundtrip in httperf's place: connections at a rate (`roundtrip --calls`), in httperf's columns.
 
-Its load is that of an experiment of httperf. What httperf does not report, such as how late a
-connection was opened, is in columns of its own; what roundtrip does not report is null.
+Its load is that of an experiment with httperf. Values that httperf does not report, such as the
+delay of a connection's opening, have their own columns; those that roundtrip lacks are null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ from deathmatch.load import histogram, httperf, roundtrip
 from deathmatch.load.generator import PROJECT, WHOLE, Fields, Part, Texts, Timed, shared
 from deathmatch.load.httperf_report import COLUMNS, REPLY_INTERVAL_S, of_reply_rates
 
-# Connections that are due in such a step are opened together, each late by so much at most: at
-# 5,000 a second one costs 1.3 times the CPU of a saturated loop, without steps 2.5 times
+# Connections due within a step of this length are opened together at its end. At 5,000 a second a
+# connection then takes 1.3 times the CPU time of a saturated loop, 2.5 times without steps
 # (bench/clients.py).
 GATHER_S = 0.0008
 
@@ -56,19 +56,19 @@ class RoundtripCalls(roundtrip.Roundtrip):
         self, host: str, port: int, load: Mapping, connections: int,
         part: Part = WHOLE, sources: Sequence[str] = (),
     ) -> list[str] | None:  # fmt: skip
-        """Return the command line of roundtrip's own, with a request that closes no connection."""
+        """Return roundtrip's command line, with a request that keeps the connection open."""
         kept = {**load, "request": request({**load, "requests_per_connection": 2}, host)}
         return roundtrip.GENERATOR.idle_command(host, port, kept, connections, part, sources)
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
-        """Return when it has wedged: the first two exchanges, the test, its stragglers."""
+        """Return the limit: the first two exchanges, the test, its stragglers."""
         return duration_s + (load["requests_per_connection"] + 5) * load["timeout_s"] + 5
 
     def parse(self, report: Texts, duration_s: float) -> Fields:
         """Return the report's fields in httperf's columns (httperf.Httperf.parse).
 
-        Times of connections are taken of bins 0.8 % wide, from the actual opening to the last
-        reply; a reply's time ends with its last byte. Raises Truncated as roundtrip does.
+        Times of connections are from bins 0.8 % wide; they run from the actual opening to the last
+        reply. A reply's time ends with its last byte. Raises Truncated as roundtrip does.
         """
         whole = roundtrip.fields_of(report)
         times = _times(report, whole["test_duration_us"])
@@ -89,19 +89,19 @@ class RoundtripCalls(roundtrip.Roundtrip):
         return super().histogram(report).filter(pl.col("quantity") != "replies_at")
 
     def timed(self, report: Texts, fields: Fields) -> Timed:
-        """Return the times from the intended opening of connections, of all that were due."""
+        """Return the times of all due connections, from their intended opening."""
         times = self.histogram(report).filter(pl.col("quantity") == "latency")
         unbegun = sum(fields[error] or 0 for error in httperf.OWN_ERRORS)
         return Timed(times, fields["connections"] + unbegun)
 
     def progress(self, report: Texts, duration_s: float) -> list[float | None]:
-        """Return the reply rates of the offered time, but for its first REPLY_INTERVAL_S."""
+        """Return the reply rates of the offered time, without its first REPLY_INTERVAL_S."""
         return list(_reply_rates(report)[1 : int(duration_s / REPLY_INTERVAL_S)])
 
     def actual_rate_rps(
         self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None
     ) -> float | None:
-        """Return the mean request rate that it offered, of the connections that it began."""
+        """Return the mean request rate that it offered, by the connections that it began."""
         if fields["connections"] is None:
             return None
         calls = spec["load"]["requests_per_connection"]
@@ -124,7 +124,7 @@ def request(load: Mapping, host: str) -> str:
 
 
 def _times(report: Texts, tested_us: int) -> dict[str, pl.DataFrame]:
-    """Return the bins of each quantity; a bin's centre is not beyond the test's end."""
+    """Return the bins of each quantity, with centres within the test's time."""
     bins = GENERATOR.histogram(report).with_columns(pl.col("time_us").clip(upper_bound=tested_us))
     return {
         quantity: bins.filter(pl.col("quantity") == quantity)
@@ -202,7 +202,7 @@ def _per_s(whole: Fields, count: int) -> float | None:
 
 
 def _reply_rates(report: Texts) -> list[float]:
-    """Return the replies per second in each REPLY_INTERVAL_S up to the last one that had any."""
+    """Return the replies per second in each REPLY_INTERVAL_S, up to the last one with replies."""
     counts: dict[int, int] = {}
     for text in report:
         for quantity, lower, _, count in roundtrip.bins(text):

@@ -1,11 +1,11 @@
-"""wsload: the command line of clients/wsload, and what a run of it leaves (see its README.md).
+"""wsload: the command line of clients/wsload, and the results of a run (see its README.md).
 
 An experiment's `load` for it has `message_bytes`, `interval_s`, `opening`, `timeout_s` and
-`drain_s`. It may have `messages`, `step_s` and `hold_s`, and `text` for a server that does not send
-binary messages back.
-Its rate counts messages, so that it has as many connections as messages are due in one interval.
+`drain_s`. It may have `messages`, `step_s` and `hold_s`, and `text` for a server that does not echo
+binary messages. Its rate counts messages, so that the number of connections is that of the messages
+due in one interval.
 
-Its summary is read by `wsload_summary`; of its records, which hold every message, a trial keeps the
+`wsload_summary` reads its summary. In place of the records of every message, a trial keeps the
 histograms of `wsload_records`, in Parquet files next to the log.
 """
 
@@ -20,27 +20,27 @@ from deathmatch.load import histogram, wsload_records
 from deathmatch.load.generator import WHOLE, Fields, LoadGenerator, Part, Timed, shared
 from deathmatch.load.wsload_summary import COLUMNS, RSS, fields_of
 
-# The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
+# The time-out of gen_tcp:connect/4 in the post's client (src/websocket_client.erl of wsdemo).
 POST_CONNECT_TIMEOUT_US = 2_000_000
-# It slept for a millisecond between two connections (src/wsdemo_stats.erl), or for up to two.
+# It slept for 1 to 2 ms between two connections (src/wsdemo_stats.erl).
 POST_OPEN_RATE_CPS = 1000
 
-# The suffix of the file next to a log that records how evenly connections were served.
+# The suffix of the file next to a log with the messages due and echoed of connections.
 SHARES = ".connections.parquet"
 
-# 19 would make the files 3 % smaller, and take 20 times as long between two trials.
+# Level 19 makes the files 3 % smaller and takes 20 times as long between two trials.
 ZSTD_LEVEL = 3
 
-# A share of the messages that are due in a second if every connection stands.
+# The share of the most messages due in a second above which every connection is open.
 ALL_SENT = 0.99
 
 
 @dataclass(frozen=True)
 class Report:
-    """The results of a run: each client's summary, as text, and the histograms of all, or none.
+    """The results of a run: each client's summary, as text, and the histograms of all.
 
-    `times` is as `histograms` returns it; `seconds` relies on its order. `shares` is as `shares`
-    returns it, or None if a client did not keep it.
+    `times` and `shares` are those of `wsload_records.histograms`, in its order, and of
+    `wsload_records.shares`; `shares` is None if a client did not keep it.
     """
 
     texts: tuple[str, ...]
@@ -49,10 +49,7 @@ class Report:
 
 
 class Wsload(LoadGenerator[Report]):
-    """The load generator (generator.LoadGenerator); its rate counts messages.
-
-    It has as many connections as messages are due in one interval.
-    """
+    """The load generator (generator.LoadGenerator); its rate counts messages."""
 
     columns = COLUMNS
     has_seconds = True
@@ -68,9 +65,9 @@ class Wsload(LoadGenerator[Report]):
         """Return the command line for one offered rate in messages per second.
 
         It writes its records into `wsload-<rate>` of its working directory. One source address is
-        enough for 64,512 connections, with the testbed's range of ports. No more clients take part
-        than there are connections, or than may be in the making at a time (`opening`). If `opening`
-        is 0, connections are begun at POST_OPEN_RATE_CPS, however many are in the making.
+        enough for 64,512 connections, with the testbed's range of ports. At most one client takes
+        part for each connection, or for each one that may be opening at a time (`opening`). If
+        `opening` is 0, connections are begun at POST_OPEN_RATE_CPS, however many are opening.
         """
         connections = max(1, round(rate_rps * load["interval_s"]))
         opening = load["opening"]
@@ -103,7 +100,7 @@ class Wsload(LoadGenerator[Report]):
         return max(1, round(10 / load["interval_s"])), max(0.5, load["interval_s"])
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
-        """Return when a run has wedged: it ends by itself after the drain."""
+        """Return the limit, some time after the drain, when the run ends by itself."""
         return duration_s + load["drain_s"] + load["interval_s"] + 15
 
     def compact(self, log: Path, keep_events: bool) -> None:
@@ -123,7 +120,7 @@ class Wsload(LoadGenerator[Report]):
             shutil.rmtree(records)
 
     def read(self, log: Path) -> Report:
-        """Return what a run left next to its log."""
+        """Return the results of a run, from its log and the files next to it."""
         text = log.read_text(errors="replace") if log.exists() else ""
         file = log.with_suffix(".parquet")
         if not file.exists():
@@ -138,8 +135,7 @@ class Wsload(LoadGenerator[Report]):
     def merge(self, reports: Sequence[Report]) -> Report:
         """Return the summaries and the histograms of all.
 
-        Of the whole, the 99th percentile of the client's lag is an upper bound, and so is the
-        most memory that the clients used at a time.
+        The 99th percentile of the client's lag and the clients' peak of memory are upper bounds.
         """
         times = histogram.merge(report.times for report in reports)
         texts = tuple(text for report in reports for text in report.texts)
@@ -150,15 +146,14 @@ class Wsload(LoadGenerator[Report]):
     def parse(self, report: Report, duration_s: float) -> Fields:
         """Return the summary's counts and the statistics of times, named and typed as in COLUMNS.
 
-        Quantiles are over all connections opened and all messages due: one that lies among those
-        that never ended is None. Mean, standard deviation and maximum are of those that did.
+        Quantiles are over all connections opened and all messages due; they are None if that share
+        never ended. Mean, standard deviation and maximum are of those that ended.
         `connection_timeouts` counts as the post's client did: TCP connections that took more than
         2 s, rounded to 1 ms by DIGITS. `message_latency_growth` is the median latency of the run's
         last fifth (a minute of the post's five) over that of its first. `connections_opening_max`
-        is how many connections were in the making at a time at most: of several clients the sum,
-        which they need not have reached together. What is taken of samples is None here
-        (`sampled`), and so is CHURN.
-        Raises Truncated if a summary is not whole, or not that of the records next to it.
+        is the most connections that were opening at a time, or the sum of several clients' peaks.
+        The columns of `sampled` and CHURN are None here. Raises Truncated if a summary is
+        truncated, or is not that of the records next to it.
         """
         fields = fields_of(report.texts, report.times)
         slow = report.times.filter(
@@ -175,9 +170,9 @@ class Wsload(LoadGenerator[Report]):
         return {name: fields.get(name) for name in COLUMNS}
 
     def histogram(self, report: Report) -> pl.DataFrame:
-        """Return the histograms over the whole run without what never ended.
+        """Return the histograms over the whole run, without times that never ended.
 
-        `time_us` is rounded to three significant digits, not to four as for `points`.
+        `time_us` is rounded to three significant digits, while `points` have four.
         """
         return (
             report.times.drop_nulls("time_us")
@@ -195,7 +190,7 @@ class Wsload(LoadGenerator[Report]):
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return handshake and latency for each second of intended time (histogram.SECONDS).
 
-        `lost` are those of `count` that never ended; quantiles as in `parse`.
+        `lost` are those of `count` that never ended; quantiles are defined as in `parse`.
         """
         chosen = report.times.filter(pl.col("quantity").is_in(["handshake_time", "latency"]))
         count, ended = pl.col("count").cast(pl.Int64), pl.col("time_us").is_not_null()
@@ -212,22 +207,22 @@ class Wsload(LoadGenerator[Report]):
     def progress(self, report: Report, duration_s: float) -> list[float | None]:
         """Return the median latency of each whole second in which every connection sent.
 
-        While connections are opened there are fewer messages due each second. The first second in
-        which all are is left out: the last connections were still opened in it, or just before.
+        While connections are opened, fewer messages are due each second. The first full second is
+        left out, because the last connections opened in it, or just before.
         """
         each = self.seconds(report).filter(
             (pl.col("quantity") == "latency") & (pl.col("since_start_s") < int(duration_s))
         )
         most = each["count"].max()
-        # Phases of messages lie on either side of a second's end.
+        # Messages near a second's end may be due in either second.
         return each.filter(pl.col("count") >= ALL_SENT * pl.lit(most))["p50_us"].to_list()[1:]
 
     def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
         """Return the server's memory for each connection held, from a trial's samples.
 
-        `server_rss_held_bytes` is the median while most connections were established,
-        `server_rss_before_bytes` that of the first sample: before the warm-up, or, where another
-        rate was offered before this one, at this one's start. Shared pages count in each process.
+        `server_rss_held_bytes` is the median while the most connections were established,
+        `server_rss_before_bytes` that of the first sample: before the warm-up, or at the rate's
+        start, if another one came before it. Shared pages count in each process.
         """
         if not len(during):
             return dict.fromkeys(RSS)
@@ -246,7 +241,7 @@ class Wsload(LoadGenerator[Report]):
     def actual_rate_rps(
         self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None
     ) -> float | None:
-        """Return the mean rate of messages that it sent; connections not upgraded yet send none."""
+        """Return the mean rate of messages that it sent; connections send after their upgrade."""
         sent = fields["messages_sent"]
         return None if sent is None else sent / spec["duration_s"]
 

@@ -1,7 +1,7 @@
-"""The records of wsload as histograms: what a trial keeps of every message and connection.
+"""The records of wsload as histograms, which a trial keeps in place of messages and connections.
 
-They hold times to DIGITS for each second of intended time, and lose which connection a message was
-on: a quantile of a second is that of the same message, at most 0.05 % off.
+They have times to DIGITS for each second of intended time, without the connection of a message. A
+quantile of a second is that of the same message, with an error of at most 0.05 %.
 """
 
 from pathlib import Path
@@ -10,35 +10,34 @@ import polars as pl
 
 from deathmatch.load import histogram
 
-# Quantity of the histograms -> how its columns begin.
+# Quantity of the histograms -> prefix of its columns.
 QUANTITIES = {
     "handshake_time": "handshake_time",
     "latency": "message_latency",
     "service_time": "service_time",
     "connection_time": "connection_time",
 }
-# A null time is that of a message or connection that never got so far.
+# A null time is that of a message or connection that never ended.
 TIMES_SCHEMA = {
     "quantity": pl.Enum(list(QUANTITIES)), "second": pl.Int32, "time_us": pl.Int64,
     "count": pl.Int32,
 }  # fmt: skip
-# Times below 10 ms are whole microseconds. With more digits, each message of an overload has a time
-# of its own: five minutes of 10,000 a second took 7 MB, which no lossless form shortens.
+# Times below 10 ms are exact to a microsecond. With more digits, each message of an overload has a
+# different time: five minutes of 10,000 a second took 7 MB, which no lossless format shortens.
 DIGITS = 4
 
 SHARES_SCHEMA = {"due": pl.Int32, "echoed": pl.Int32, "count": pl.Int32}
-# A connection on which so many messages were due and none was echoed got nothing.
+# A connection is starved if so many messages were due on it and none was echoed.
 STARVED_DUE = 3
 
 
 def histograms(records: Path) -> pl.DataFrame:
-    """Return how often each quantity took how long, to DIGITS, in each second of intended time.
+    """Return the counts of each quantity's times, to DIGITS, in each second of intended time.
 
-    Columns as in TIMES_SCHEMA; each quantity in one piece, sorted by second and time, what never
-    ended last. `latency` and `service_time` run from a message's
-    intended and actual send to its echo, and have a null for each that has none; `handshake_time`
-    and `connection_time` from a connection's intended opening to its upgrade and to the TCP
-    connection, likewise.
+    Columns are those of TIMES_SCHEMA; each quantity is in one piece, sorted by second and time,
+    null times last. `latency` and `service_time` run from a message's intended and actual send to
+    its echo; `handshake_time` and `connection_time` from a connection's intended opening to its
+    upgrade and to the TCP connection. They are null without such an end.
     """
     frames = []
     messages = pl.scan_parquet(records / "messages" / "*.parquet")
@@ -62,9 +61,9 @@ def histograms(records: Path) -> pl.DataFrame:
 
 
 def shares(records: Path) -> pl.DataFrame:
-    """Return on how many connections how many messages were due and echoed: SHARES_SCHEMA, sorted.
+    """Return the counts of connections by messages due and echoed: SHARES_SCHEMA, sorted.
 
-    Of the connections that stood to the end: another one's outcome says why it got no more.
+    Only connections that were open to the end count; the outcome of others explains their share.
     """
     if not (records / "connections.parquet").exists():
         return pl.DataFrame(schema=SHARES_SCHEMA)
@@ -85,7 +84,7 @@ def shares(records: Path) -> pl.DataFrame:
 
 
 def starved(found: pl.DataFrame | None) -> int | None:
-    """Return how many connections got nothing, of `shares`; None where that is not known."""
+    """Return the number of starved connections, given their shares; None if these are unknown."""
     if found is None:
         return None
     nothing = (pl.col("due") >= STARVED_DUE) & (pl.col("echoed") == 0)
@@ -112,9 +111,9 @@ _SERIES = ("quantity", "second")
 
 
 def steps(times: pl.DataFrame) -> pl.DataFrame:
-    """Return the histograms with each time as its distance from the one before: `step_us`.
+    """Return the histograms with `step_us`, the difference to the previous time.
 
-    The file is a quarter smaller so.
+    This makes the file a quarter smaller.
     """
     earlier_us = pl.col("time_us").shift(fill_value=0).over(_SERIES)
     stepped = times.with_columns(step_us=pl.col("time_us") - earlier_us)
@@ -122,7 +121,7 @@ def steps(times: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_steps(stored: pl.DataFrame) -> pl.DataFrame:
-    """Return the histograms, as in TIMES_SCHEMA, that `steps` was made of."""
+    """Return the histograms, with TIMES_SCHEMA, from which `steps` made these."""
     return (
         stored.with_columns(time_us=pl.col("step_us").cum_sum().over(_SERIES))
         .select(list(TIMES_SCHEMA))

@@ -35,8 +35,8 @@ _SUMMARY = {
     "client_step_us": ("client", "step_us"),
     "client_hold_us": ("client", "hold_us"),
 }
-# What summaries of an earlier wsload do not say: the pace at which messages were sent, which CPU
-# per message depends on (0 is at once), and when connections opened.
+# Columns that summaries of an earlier wsload lack: the pace of sending, which the CPU time of a
+# message depends on (0: at once), and the times of opening.
 _PACE = ("client_step_us", "client_hold_us")
 _OPENED = {
     "connections_opening_max": ("connections", "most_opening_count"),
@@ -44,7 +44,7 @@ _OPENED = {
     "last_upgraded_us": ("connections", "last_upgraded_us"),
 }
 _LATER = {"step_us", "hold_us", "first_mismatched"} | {path[-1] for path in _OPENED.values()}
-# Of nothing they are null.
+# Null if there was nothing to measure.
 _MAYBE_NULL = ("client_lag_p99_us", "client_lag_max_us", FIRST_WRONG, *_PACE, *_OPENED)
 RSS = {
     "server_rss_before_bytes": pl.Int64,
@@ -53,9 +53,9 @@ RSS = {
     "server_established_max": pl.Int64,
 }
 
-# How connections opened: over the time from the first one's start to the last one's upgrade.
+# The opening of connections, from the first one's start to the last one's upgrade.
 OPENING = {"opening_rate_cps": pl.Float64, "connections_opening_max": pl.Int64}
-# What the trial's record says of the connections that came and went before a rate (measure.churn).
+# From the trial's record: the connections that came and went before a rate (measure.churn).
 CHURN = {
     "warm_up_rounds": pl.Int64,
     "warm_up_first_cps": pl.Float64,
@@ -82,8 +82,8 @@ COLUMNS = (
 )
 
 
-# How several clients' summaries become one, in the columns that do not add up: a lag's quantile is
-# known of each client only, and that of all is no more than the largest.
+# How several clients' summaries are combined, in columns that are not added. A quantile of the lag
+# is known for each client only; that of all is at most the largest.
 _COMBINED = {
     **dict.fromkeys(
         ("client_lag_p99_us", "client_lag_max_us", "client_loop_busy_share", *_PACE), max
@@ -96,8 +96,8 @@ _COMBINED = {
 def fields_of(texts: tuple[str, ...], times: pl.DataFrame) -> Fields:
     """Return the counts of all clients' summaries, and why clients did not keep their schedules.
 
-    Of several clients `connections_opening_max` is the sum. Raises Truncated if a summary is not
-    whole, contradicts itself, or is not that of the records, of which `times` are the histograms.
+    For several clients `connections_opening_max` is the sum. Raises Truncated if a summary is
+    truncated, contradicts itself, or is not that of the records with the histograms `times`.
     """
     parts = [_fields(text) for text in texts]
     fields = combined(parts, _COMBINED)
@@ -150,14 +150,14 @@ def _check_records(times: pl.DataFrame, fields: Fields) -> None:
 
 def _json(text: str) -> dict:
     try:
-        # Messages for a person precede and follow the summary.
+        # Messages for the user precede and follow the summary.
         return json.JSONDecoder().raw_decode(text[text.index("{") :])[0]
     except (ValueError, RecursionError) as error:
         raise Truncated(f"the summary is not whole: {error}") from None
 
 
 def _at(summary: dict, path: tuple[str, ...]) -> int | float | None:
-    """Return what is there; None of a key that an earlier wsload did not write."""
+    """Return the value at a path; None for a key that an earlier wsload did not write."""
     *tables, last = path
     for key in tables:
         summary = summary[key]

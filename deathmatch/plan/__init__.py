@@ -1,4 +1,4 @@
-"""What is to be measured: experiments, servers, datasets and testbeds as checked specs.
+"""The plan of measurements: experiments, servers, datasets and testbeds as checked specs.
 
 In: the TOML files of the tree. Out: the matrix of trials, each with all that it needs to run.
 """

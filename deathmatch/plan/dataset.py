@@ -14,10 +14,10 @@ TABLES = ("trials", "points", "times", "samples", "seconds")
 PROBES = "probes"
 EVERY_TABLE = (*TABLES, PROBES)
 
-# What a dataset may say of an experiment's trials beyond what it must (`Experiment.steps`).
+# The optional keys of an experiment's trials; `Experiment.steps` names those that are required.
 OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
 
-# Sooner, most of what an overload is to lose still waits in a queue: it looks answered.
+# In less time an overload looks answered: most connections that it will lose still wait in a queue.
 OVERLOAD_TIMEOUTS = 2
 # The shortest point in seconds, unless it is an overload or the source has its own duration.
 LEAST_POINT_S = 5
@@ -37,7 +37,7 @@ Levels = Annotated[
 def least_overload_s(load: Mapping[str, Any]) -> float:
     """Return how long an overload must last, in seconds, given an experiment's `load`.
 
-    A load that opens no connections has none that could wait until the time-out.
+    A load that opens no connections has none that wait until the time-out.
     """
     opens = "requests_per_connection" in load
     return OVERLOAD_TIMEOUTS * load["timeout_s"] if opens else LEAST_POINT_S
@@ -50,21 +50,21 @@ class Grid(Spec):
     __pydantic_extra__: dict[str, Levels]
 
     servers: Many[str] | None = Field(None, min_length=1)
-    """Only these servers; default: all that serve the experiment, except those with a build of
+    """Only these servers; default: all that serve the experiment, except those whose build takes
     minutes."""
     omit: Many[str] = Field((), min_length=1)
-    """Every server but these, so that a new one is in."""
+    """All servers except these; a new server is then included."""
     trials: Trials = None
-    """Fresh starts of each variant, where they differ from the experiment's."""
+    """Fresh starts of each variant; default: the experiment's."""
     rates_rps: Rates = None
-    """Rates of its own in place of the experiment's, for servers that reach their limit sooner or
-    later than the others."""
+    """Offered rates, for servers that reach their limit sooner or later than the others; default:
+    the experiment's."""
     duration_s: Duration = None
-    """How long each rate is offered, where it differs from the experiment's."""
+    """How long each rate is offered, in seconds; default: the experiment's."""
 
     @property
     def own(self) -> dict[str, Any]:
-        """What it says in place of the experiment's part of the dataset."""
+        """Its keys that replace those of the experiment's part of the dataset."""
         return self.model_dump(include={"trials", "rates_rps", "duration_s"}, exclude_none=True)
 
     @property
@@ -77,72 +77,72 @@ class Search(Spec):
     """A search for each server's capacity, which a trial runs after its sweep."""
 
     servers: Many[str] | None = Field(None, min_length=1)
-    """Only of these servers; default: all."""
+    """Only for these servers; default: all."""
     probe_s: Annotated[float, Field(ge=0.5, le=60), AS_WRITTEN] = 2
-    """How long a rate is offered in each of the trials that decide; half as long where they are
-    only looked for."""
+    """How long each up-and-down trial offers its rate, in seconds; the probes that bracket the
+    capacity before them take half as long."""
     probes: int = Field(24, ge=12, le=200)
-    """How many up-and-down trials decide; their spread gives the interval."""
+    """The number of up-and-down trials, which give the capacity and its interval."""
     margin: Annotated[float, Field(ge=1.02, le=1.5), AS_WRITTEN] = 1.08
-    """How far below a rate in time and above one that is over, as a ratio, the two rates are that
-    are offered again before and after: wider, and other load that takes less goes unseen; narrower,
-    and what the machine itself wanders by is taken for it."""
+    """The ratio between the bracket and the two rates below and above it that are offered before
+    and after the up-and-down trials, to detect other load: a wider margin misses weaker load, a
+    narrower one takes the machine's own drift for it."""
     most_rps: int = Field(100_000, ge=1000, le=1_000_000)
-    """The highest rate that is offered, in requests per second. A search that gets there is
-    refused: only a client's own limit says that a server may do more."""
+    """The highest rate that is offered, in requests per second. A search that reaches it without
+    finding the capacity is refused."""
     most_s: Annotated[float, Field(ge=10, le=3600), AS_WRITTEN] | None = None
-    """After how many seconds a search is refused; default: never."""
+    """The time in seconds after which a search is refused; default: none."""
     cost_shares: Many[Annotated[float, Field(gt=0, le=1), AS_WRITTEN]] = (0.1, 0.5, 0.9)
-    """Which shares of a capacity that was found are offered at the end, for what a reply costs the
+    """Shares of a capacity that was found, offered at the end to measure what a reply costs the
     server there."""
     cost_s: Annotated[float, Field(ge=0.5, le=60), AS_WRITTEN] | None = None
-    """How long each of them is offered; default: `probe_s`."""
+    """How long each of these shares is offered, in seconds; default: `probe_s`."""
     overload_shares: Many[Annotated[float, Field(gt=1, le=10), AS_WRITTEN]] = ()
-    """Which multiples of a capacity that was found are offered last, as an overload, from a fresh
-    start with the variant's own listen backlog and the experiment's time-out. Where they are set,
-    every variant is searched, and only by the load generator roundtrip: it holds the connections of
-    an overload by several processes; default: none."""
+    """Multiples of a capacity that was found, offered last, as an overload, after a fresh start
+    with the variant's own listen backlog and the experiment's time-out. With this key every variant
+    is searched, but only by the load generator roundtrip, several processes of which hold the
+    connections of an overload; default: none."""
     overload_s: Annotated[float, Field(gt=0, le=600), AS_WRITTEN] | None = None
-    """How long each of them is offered, at least twice the experiment's time-out: in less time an
-    overload looks answered; default: twice the time-out."""
+    """How long each overload is offered, in seconds: at least twice the experiment's time-out, as
+    it looks answered in less time; default: twice the time-out."""
 
 
 class ExperimentPlan(Spec):
-    """An experiment's part of a dataset: its variants, and what each trial goes through."""
+    """An experiment's part of a dataset: its variants, and the steps of each trial."""
 
     rates_rps: Rates = None
     """Offered rates in requests per second, in the order they are offered; 0 is a closed loop, for
     the client roundtrip."""
     messages: Many[Annotated[int, Field(ge=1, le=10_000_000)]] | None = Field(None, min_length=1)
-    """Messages held in all, step by step, for an experiment that measures storage."""
+    """The total number of messages held at each step, for an experiment that measures storage."""
     trials: Trials = None
-    """Fresh starts of each variant, where they differ from the dataset's."""
+    """Fresh starts of each variant; default: the dataset's."""
     duration_s: Duration = None
-    """How long each rate is offered."""
+    """How long each rate is offered, in seconds."""
     warm_up_rate_rps: int | None = Field(None, ge=1)
-    """Offered before the first rate, in requests per second; default: 500."""
+    """The rate of the warm-up before the first rate, in requests per second; default: 500."""
     warm_up_s: Annotated[float, Field(gt=0, le=3600), AS_WRITTEN] | None = None
-    """How long; default: 1."""
+    """How long the warm-up takes, in seconds; default: 1."""
     cool_down_s: Annotated[float, Field(ge=0, le=3600), AS_WRITTEN] | None = None
-    """How long the machine rests after a trial; default: 0."""
+    """How long the machine rests after a trial, in seconds; default: 0."""
     keep_events: bool | None = None
-    """Keep the client's record of each message; without, histograms of each second, of times to
-    four digits; for wsload."""
+    """Keep wsload's record of each message; default: only histograms of each second, of times to
+    four digits."""
     step_s: Annotated[float, Field(ge=0, le=1), AS_WRITTEN] | None = None
-    """The pace of wsload, in place of the experiment's: what is due in such a step is sent
-    together, and what came is read; 0: each message when it is due."""
+    """The pace of wsload, in seconds, in place of the experiment's: once in each such step it sends
+    the messages that are due and reads what has come; 0: it sends each message when it is due."""
     search: Search | None = None
-    """Search for each server's capacity after the sweep of every trial, from a fresh start with the
-    deepest listen backlog that experiment and server know; `{}` for the usual search, some 80
-    seconds of load. Only for variants with the default backlog and kernel settings, since the
-    others would search for the same; default: do not."""
+    """Search for each server's capacity after the sweep of every trial, after a fresh start with
+    the deepest listen backlog that experiment and server know; `{}` for the usual search, some 80
+    seconds of load. Only variants with the default backlog and kernel settings are searched, since
+    the others would have the same capacity; default: no search."""
     grids: Many[Grid] = Field(min_length=1)
-    """The variants are the union of the grids, each the product of its factors' levels; one that
-    several grids have is of the first."""
+    """The variants are the union of the grids, each the product of its factors' levels; a variant
+    of several grids takes the keys of the first."""
 
     @cached_property
     def as_written(self) -> dict[str, Any]:
-        """The keys that the file gives it, without its grids."""
+        """The keys that are set in the file, without its grids."""
         return self.model_dump(exclude_unset=True, exclude={"grids"})
 
     def with_grid(self, grid: Grid) -> Self:
@@ -154,10 +154,10 @@ class ExperimentPlan(Spec):
 
 
 class Sitting(Spec):
-    """What one machine measures without a break: an experiment, or whole rounds of one."""
+    """A part that one machine measures without a break: an experiment, or whole rounds of one."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][\w-]*$")
-    """Its name, as `sitting=` of snakemake takes it."""
+    """Its name, for `sitting=` of snakemake."""
     experiment: str
     """An experiment of the dataset."""
     rounds: Annotated[Many[int], Field(min_length=1), *DISTINCT] | None = None
@@ -165,22 +165,22 @@ class Sitting(Spec):
     a trial of each variant: those with the same number."""
 
     def among(self, rounds: int) -> tuple[int, ...]:
-        """Return the numbers of its rounds, of an experiment that has so many."""
+        """Return the numbers of its rounds, given the number of the experiment's rounds."""
         given = self.rounds or (1, rounds)
         return tuple(range(given[0], given[1] + 1)) if len(given) == 2 else given
 
 
 class Refusal(Spec):
-    """The most that a sitting may have of what distorts it; with more, it is refused."""
+    """The bounds above which a sitting is refused, as its numbers are distorted."""
 
     other_load: Share = None
     """The share of its points that other load limits."""
     stolen: Share = None
     """The share of the machine's CPU time that the hypervisor took while rates were offered."""
     null_drift: Share = None
-    """By which share the CPU time for each reply differs between the first and the last third of
-    the rounds, as the median over all servers and loads, the null server's among them; in a sitting
-    of one round, from the sittings of the experiment before it on the same kind of CPU."""
+    """The share by which the CPU time for each reply changes from the first to the last third of
+    the rounds, as the median over all servers and loads, those of the null server included; in a
+    sitting of one round, from the experiment's earlier sittings on the same kind of CPU."""
 
 
 class Dataset(NamedSpec):
@@ -191,12 +191,12 @@ class Dataset(NamedSpec):
     trials: int = Field(ge=1, le=1000)
     """Fresh starts of each variant."""
     remark: str | None = None
-    """What a reader must know of how it was measured, in sentences; the paper's method says it."""
+    """What a reader must know about how it was measured, in sentences, for the paper's method."""
     frozen: bool = False
-    """Measured before and kept in git: its tables are read, never made again."""
+    """It is measured and kept in git: its tables are read, never made again."""
     frozen_rules: bool = False
-    """Claims, findings, margins and this file are those of data/published/frozen.toml, which is
-    older than the first trial: with others there is no ledger."""
+    """Claims, findings, margins and this file must be those of data/published/frozen.toml, which is
+    older than the first trial; otherwise no ledger is made."""
     also: Many[str] = Field((), min_length=1)
     """Datasets with experiments that this one lacks, or with the searches of such an experiment,
     whose chapters its paper and explorer show once they are measured; the claims are decided
@@ -206,19 +206,19 @@ class Dataset(NamedSpec):
     data/published/decided.toml says which decides what."""
     waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(default_factory=dict)
     """Rules of `check --strict` that its measurements break, each with the reason why they are
-    shown all the same; the report prints both."""
+    shown nevertheless; the report prints both."""
     seed: int
-    """Seeds the order of trials."""
+    """The seed of the order of trials."""
     experiments: dict[str, ExperimentPlan]
     """Each experiment's part of the dataset."""
     sittings: Many[Sitting] = Field((), min_length=1)
     """The parts in which it is measured, each on one machine, in their order; each round of each
-    experiment is in one of them. Its claims are decided once all are measured."""
+    experiment is in exactly one. Its claims are decided once all are measured."""
     refuse: Refusal | None = None
-    """For what a sitting is refused and repeated."""
+    """The bounds above which a sitting is refused and repeated."""
     stop_after_h: Annotated[float, Field(gt=0), AS_WRITTEN] | None = None
-    """After how many measured hours, refused sittings included, what there is counts as complete;
-    default: never."""
+    """The measured hours, refused sittings included, after which the dataset counts as complete;
+    default: none."""
 
     @model_validator(mode="after")
     def _each_round_in_one_sitting(self) -> Self:
@@ -258,7 +258,7 @@ class Dataset(NamedSpec):
         return self._sittings.get((experiment, n))
 
     def rounds(self, experiment: str) -> int:
-        """Return how many rounds an experiment has: the most fresh starts of a variant."""
+        """Return the number of an experiment's rounds: the most fresh starts of a variant."""
         plan = self.experiments[experiment]
         return max(self.repetitions(plan.with_grid(grid)) for grid in plan.grids)
 
@@ -268,5 +268,5 @@ class Dataset(NamedSpec):
         return EVERY_TABLE if plan and plan.search else TABLES
 
     def repetitions(self, plan: ExperimentPlan) -> int:
-        """Return how many fresh starts each variant of the plan has."""
+        """Return the number of fresh starts of each variant of the plan."""
         return plan.trials or self.trials

@@ -20,10 +20,6 @@ from deathmatch.plan.spec import (
     Spec,
 )
 
-# The load generators that an experiment can name.
-CLIENTS = registry.names()
-
-
 LOAD_TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
 
 
@@ -37,7 +33,7 @@ def load_keys() -> dict[str, dict[str, LoadKey]]:
 
 
 def _load_field(declared: dict[str, LoadKey]) -> Any:
-    """Return type and default of a key; its bounds are those of the generator that comes first."""
+    """Return a key's type and default; its bounds are those of the first load generator."""
     first = next(iter(declared.values()))
     meanings: dict[str, list[str]] = {}
     for name, load_key in declared.items():
@@ -49,7 +45,7 @@ def _load_field(declared: dict[str, LoadKey]) -> Any:
         Field(**{name: value for name, value in bounds.items() if value is not None}),
     ]
     kind = Annotated[bounded, AS_WRITTEN] if first.type == "number" else bounded
-    # Only a key that every load generator needs is needed here; each checks its other keys itself.
+    # A key is required here if every load generator requires it; each checks its other keys.
     by_all = len(declared) == len(registry.names())
     if by_all and all(load_key.required for load_key in declared.values()):
         return kind, Field(description=described)
@@ -59,18 +55,18 @@ def _load_field(declared: dict[str, LoadKey]) -> Any:
 Load = create_model(
     "Load",
     __base__=Spec,
-    __doc__="What the client asks for.",
+    __doc__="The load that the client offers.",
     **{key: _load_field(declared) for key, declared in load_keys().items()},
 )
 
 
 class Factor(Spec):
-    """What is varied."""
+    """A setting that is varied."""
 
     title: str
     """What the factor is, with its unit."""
     levels: Many[FactorLevel] = Field(min_length=1)
-    """Every level the experiment knows."""
+    """Every level that the experiment knows."""
     default: FactorLevel
     """The level where a dataset names none."""
     client: Literal[True] | None = None
@@ -78,13 +74,13 @@ class Factor(Spec):
     load: str | None = None
     """The factor is this key of `load`, so every server has it."""
     durations_s: dict[str, int] | None = None
-    """Levels at which a rate is offered for a time of their own, in seconds; at the others it is
-    the dataset's. Every server has the factor."""
+    """How long each rate is offered at a level, in seconds; default: the dataset's time. Every
+    server has the factor."""
     sysctl: Setting | None = None
     """The factor is this sysctl of the server's namespace, so every server has it."""
     testbeds: dict[str, str] | None = None
-    """Levels that run on a testbed of their own, a file in config/testbeds/; the others run on the
-    one chosen. Every server has the factor."""
+    """The testbed of a level, a file in config/testbeds/; default: the one chosen. Every server has
+    the factor."""
 
     @cached_property
     def of_harness(self) -> bool:
@@ -99,64 +95,64 @@ class Churn(Spec):
     connections: int = Field(ge=1, le=10_000)
     """Connections opened in a round."""
     opening: int = Field(ge=1)
-    """Connections in the making at once, whatever the load that is measured."""
+    """Connections being opened at once, whatever the measured load has."""
     interval_s: float = Field(gt=0)
     """Time between two messages of a connection, in seconds."""
     messages: int = Field(ge=1)
-    """Messages of a connection, after whose echoes it is closed."""
+    """Messages on a connection; it is closed after their echoes."""
     round_s: float = Field(gt=0, le=60)
-    """How long a round lasts at most, in seconds."""
+    """The longest time of a round, in seconds."""
     rounds: int = Field(ge=1, le=1000)
-    """How many rounds there are at most."""
+    """The highest number of rounds."""
     most_s: float = Field(gt=0, le=3600)
-    """No round begins after this time from the first, in seconds."""
+    """The time after which no round begins, in seconds since the first one's start."""
 
 
 class Frame(Spec):
     """A WebSocket frame to send."""
 
     opcode: Literal["text", "binary", "cont", "ping", "close"]
-    """What kind of frame; cont continues a message."""
+    """The kind of frame; cont continues a message."""
     payload: str | None = None
-    """Its payload, as UTF-8; {a*4000} stands for 4000 times a, {i} for its number."""
+    """Its payload, as UTF-8; {a*4000} stands for 4000 times a, {i} for the frame's number."""
     code: int | None = None
-    """The code of a close."""
+    """The status code of a close frame."""
     fin: bool | None = None
     """Whether it ends its message; default: true."""
     masked: bool | None = None
-    """Whether it is masked, as a client's must be; default: true."""
+    """Whether it is masked, as a client's frames must be; default: true."""
     repeat: int | None = Field(None, ge=2)
-    """How many times."""
+    """How many times it is sent; default: once."""
 
 
 class ConformanceCheck(Spec):
-    """What a server must answer before it is timed."""
+    """A check of a server's answers, before it is timed."""
 
     name: str
     """What is checked."""
     send: str | None = None
     """The bytes sent, with \\r\\n written out; {a*4000} stands for 4000 times a."""
     status: Many[int] | None = None
-    """Acceptable status codes; absent: an error or no answer, which the server survives."""
+    """Acceptable status codes; default: an error or no answer, as long as the server survives."""
     frames: Many[Frame] | None = Field(None, min_length=1)
-    """The WebSocket frames sent on a connection of its own, at once."""
+    """The WebSocket frames sent at once, on a new connection."""
     echoes: bool | None = None
-    """The server must send the same bytes back; each message, a ping as a pong, a close as a close
-    and the connection's end."""
+    """The server must send the same bytes back: each message; a pong for a ping; for a close, a
+    close and the end of the connection."""
     refuses: bool | None = None
     """The server must end the connection and answer nothing."""
     when: dict[str, Level] | None = None
-    """Only for variants whose factors have these levels."""
+    """Only for variants with these levels of factors."""
     body: str | None = None
     """The exact body."""
     headers: dict[str, str] | None = None
-    """Headers that must be there, each with a regular expression for its value."""
+    """Required headers, each with a regular expression for its value."""
     closes: bool | None = None
     """Whether the server must close the connection after its answer."""
     repeat: int | None = Field(None, ge=2)
-    """Send it again after each answer, on the same connection, this many times in all."""
+    """How many times it is sent on one connection, each time after the answer; default: once."""
     answers: int | None = Field(None, ge=1)
-    """How many such answers must come, for pipelining; default: 1."""
+    """The number of such answers that must come, for pipelining; default: 1."""
 
     @model_validator(mode="after")
     def _sends_one_thing(self) -> "ConformanceCheck":
@@ -166,7 +162,7 @@ class ConformanceCheck(Spec):
 
     @cached_property
     def as_written(self) -> dict[str, Any]:
-        """The keys that the file gives it."""
+        """The keys that are set in the file."""
         return self.model_dump(exclude_unset=True)
 
 
@@ -178,24 +174,22 @@ class Experiment(NamedSpec):
     source: str
     """The post it replicates, as a key of paper/source/references.bib."""
     question: str
-    """What it asks, in one sentence."""
-    client: Literal[CLIENTS] | None = None
-    """The load generator, a folder in clients/; absent where `measures` says what is measured
-    without load."""
+    """The question, in one sentence."""
+    client: Literal[registry.CLIENTS] | None = None
+    """The load generator, a folder in clients/; an experiment without one has `measures`."""
     measures: Literal["storage"] | None = None
-    """What is measured in place of answers to a load: "storage", the memory of a program that holds
-    messages."""
+    """What is measured without load: "storage", the memory of a program that holds messages."""
     load: Load | None = None
     churn: Churn | None = None
     """Connections that come and go before the first rate, after the warm-up, until the rate at
     which they open is steady; default: none."""
     system_calls_rate_rps: int | None = Field(None, ge=1)
-    """After the sweep of the first trial of each variant, count the server's system calls while
-    this rate is offered; default: do not."""
+    """The rate at which the server's system calls are counted after the sweep of the first trial of
+    each variant; default: they are not counted."""
     factors: dict[FactorName, Factor]
-    """What is varied."""
+    """The settings that are varied."""
     conformance: Many[ConformanceCheck] | None = Field(None, min_length=1)
-    """What a server must answer before it is timed."""
+    """The checks of a server's answers, before it is timed."""
 
     @model_validator(mode="after")
     def _load_or_none(self) -> "Experiment":
@@ -230,19 +224,19 @@ class Experiment(NamedSpec):
 
     @cached_property
     def steps(self) -> tuple[str, ...]:
-        """The keys of a dataset that say what one trial of the experiment goes through."""
+        """The keys of a dataset with the steps of one trial of the experiment."""
         return ("messages",) if self.client is None else ("rates_rps", "duration_s")
 
     @cached_property
     def load_as_written(self) -> dict[str, Any]:
-        """The keys that the file gives `load`; none without load."""
+        """The keys of `load` that are set in the file; none without load."""
         return self.load.model_dump(exclude_unset=True) if self.load else {}
 
 
 def expected_body(checks: Iterable[Mapping[str, Any]], load: Mapping[str, Any]) -> str | None:
-    """Return the body that the answer to a load's request must have; None if no check says.
+    """Return the body that the answer to a load's request must have; None if no check has one.
 
-    `checks` are a `conformance` table's.
+    `checks` are those of `conformance`.
     """
     for check in checks:
         sent = check.get("send", "")

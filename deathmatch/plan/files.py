@@ -25,8 +25,8 @@ MODELS: dict[str, type[NamedSpec]] = {
     "testbed": Testbed,
 }
 
-# Tables of server.toml that a release has of its own or takes whole, as each of CONFIGURATIONS: a
-# number of one release, or a level that one can set, says nothing of another.
+# Tables of server.toml that a release inherits or replaces as a whole, as it does each of
+# CONFIGURATIONS: their values hold for one release only.
 WHOLE, CONFIGURATIONS = ("release", "factors"), "configurations"
 EMPTY = ("", [], {})
 
@@ -42,7 +42,7 @@ def server(name: str, root: Path = ROOT) -> Server:
 
 
 def exists(kind: str, name: str, root: Path = ROOT) -> bool:
-    """Return whether there is one of that kind and name; `names` reads every folder for it."""
+    """Return whether something of that kind has the name, without listing all as `names` does."""
     return path_of(kind, name, root).is_file()
 
 
@@ -66,14 +66,11 @@ def dataset(name: str, root: Path = ROOT) -> Dataset:
 
 
 WITHOUT_FOLDER: dict[str, Server] = {}
-"""Servers that a command made for itself."""
+"""Servers that a command defines in memory."""
 
 
 def testbed(name: str, root: Path = ROOT) -> Testbed:
-    """Return the testbed of that name, with what it takes from the one that it extends.
-
-    Raises UserError if there is none or its file is wrong.
-    """
+    """Return the testbed of that name; UserError if there is none or its file is wrong."""
     return load("testbed", name, root)
 
 
@@ -88,51 +85,51 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     if kind == "server" and usable and path.parent.is_dir() and not path.is_file():
         what = f"servers/{name} holds no server.toml"
         raise UserError(what, remedy="write it: servers/README.md has every key")
-    # Another name would lead elsewhere; servers/_template/ holds no server.
+    # An invalid name might lead to a file elsewhere, such as one in servers/_template/.
     if not usable or not path.is_file():
         known = names(kind, root)
         new = path_of(kind, "<name>", root).relative_to(root)
         what = f"there is no {kind} {name[: paths.LONGEST]!r}"
-        raise UserError(what, remedy=f"{suggestions(name, known)}\n  a new one is {new}")
+        raise UserError(what, remedy=f"{suggestions(name, known)}\n  or write {new}")
     read = tuple((file, file.stat().st_mtime_ns) for file in _chain(kind, name, root))
     return _checked(kind, name, root, read)
 
 
 def instruments(root: Path = ROOT) -> list[str]:
-    """Return the servers that measure the harness: no order, count or "every server" has them."""
+    """Return the servers that measure the harness; orders and counts leave them out."""
     return [server.name for server in servers(root) if server.instrument]
 
 
 def newest(names: Iterable[str], root: Path = ROOT) -> list[str]:
-    """Return the servers of which no other one is a later release of the same system.
+    """Return the named servers without earlier releases of a system of which a later one is named.
 
-    A server that tells no system or no year stays, and so does one whose folder is gone.
+    Servers without a system or a year stay, as do those whose folder is gone.
     """
     named = list(names)
     there = [server(name, root) for name in named if exists("server", name, root)]
     dated = [(each.name, each.release) for each in there if each.release and each.release.year]
-    last = dict(sorted((of.system, of.year) for _, of in dated if of.system))
-    older = {name for name, of in dated if of.year < last.get(of.system, of.year)}
+    last = dict(sorted((release.system, release.year) for _, release in dated if release.system))
+    older = {name for name, made in dated if made.year < last.get(made.system, made.year)}
     return [name for name in named if name not in older]
 
 
 def mistake(kind: str, name: str, key: Key, what: str, remedy: str, root: Path = ROOT) -> UserError:
-    """Return the error of one key of a file."""
+    """Return an error in a key of the file that defines the `kind` called `name`."""
     shown = str(path_of(kind, name, root).relative_to(root))
     return UserError(what, validation_errors.at(shown, key), remedy)
 
 
 def written(kind: str, name: str, root: Path = ROOT) -> dict[str, Any]:
-    """Return what a file says and what it takes from those that it extends, unchecked."""
-    return _together(_chain(kind, name, root), root)
+    """Return the keys of a file, merged with those of the files that it extends, unchecked."""
+    return _merged(_chain(kind, name, root), root)
 
 
 @cache
 def _checked(kind: str, name: str, root: Path, read: tuple[tuple[Path, int], ...]) -> NamedSpec:
     chain = [path for path, _ in read]
-    # What is extended first: its mistakes are of its own file.
+    # Extended files first, so that each mistake is reported in its own file.
     for place, path in enumerate(chain, 1):
-        value, shown = _together(chain[:place], root), str(path.relative_to(root))
+        value, shown = _merged(chain[:place], root), str(path.relative_to(root))
         remedy = f"config/schemas/{kind}.json has every key"
         spec = validation_errors.validated(MODELS[kind], value, shown, remedy, name)
     if isinstance(spec, Server):
@@ -140,15 +137,15 @@ def _checked(kind: str, name: str, root: Path, read: tuple[tuple[Path, int], ...
     return spec
 
 
-def _together(chain: list[Path], root: Path) -> dict[str, Any]:
+def _merged(chain: list[Path], root: Path) -> dict[str, Any]:
     value = _read(chain[0], root)
     for path in chain[1:]:
-        value = _over(value, _read(path, root), str(path.relative_to(root)))
+        value = _overlaid(value, _read(path, root), str(path.relative_to(root)))
     return value
 
 
 def _chain(kind: str, name: str, root: Path) -> list[Path]:
-    """Return the file and those that it extends, it last."""
+    """Return the file and those that it extends, the file itself last."""
     chain, extended = [path_of(kind, name, root)], [name]
     while "extends" in MODELS[kind].model_fields:
         base = _read(chain[0], root).get("extends")
@@ -160,9 +157,9 @@ def _chain(kind: str, name: str, root: Path) -> list[Path]:
             what = "it extends itself" if base in extended else f"there is no {kind} {base!r}"
             known = [other for other in names(kind, root) if other not in extended]
             raise UserError(what, where, suggestions(str(base), known))
-        # A reader of a release looks into two files.
+        # The reader of a release has two files to look into, and no more.
         if kind == "server" and (system := _read(path, root).get("extends")):
-            what = f"{base!r} extends a server itself, {system!r}"
+            what = f"{base!r} itself extends a server, {system!r}"
             raise UserError(what, where, f"extend {system!r}, its system")
         chain.insert(0, path)
         extended.append(base)
@@ -178,25 +175,26 @@ def _parsed(path: Path, root: Path, _mtime_ns: int) -> dict[str, Any]:
     return validation_errors.parse(path.read_bytes(), str(path.relative_to(root)))
 
 
-def _over(
+def _overlaid(
     base: dict[str, Any], own: dict[str, Any], shown: str, key: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Return what holds of a file, called `shown`: what it says, else what the one below it does.
+    """Return the keys of the file `shown`, laid over those of the file that it extends.
 
-    Its tables are taken key by key, but WHOLE and each configuration. An empty value takes away
-    what is below; one in a table of a table is a value.
+    Tables are merged key by key, except WHOLE and each configuration. An empty value removes the
+    inherited key; within a table of a table it is a value.
     """
     made = dict(base)
     for name, value in own.items():
         if value in EMPTY and len(key) < 2:
             if name not in made:
                 where = validation_errors.at(shown, [*key, name])
-                raise UserError("there is none to take away", where, "leave the key out")
+                what = "the extended file has no such key to remove"
+                raise UserError(what, where, "leave the key out")
             del made[name]
         elif isinstance(value, dict) and name not in WHOLE and key != (CONFIGURATIONS,):
             under = made.get(name)
             under = under if isinstance(under, dict) else {}
-            made[name] = _over(under, value, shown, (*key, name))
+            made[name] = _overlaid(under, value, shown, (*key, name))
         else:
             made[name] = value
     return made

@@ -1,4 +1,4 @@
-"""The matrix of trials: which variants of which servers a dataset consists of, in which order."""
+"""The matrix of a dataset's trials: servers, variants and repetitions, in running order."""
 
 import itertools
 import random
@@ -34,7 +34,7 @@ def trials(
     for kind, chosen in (("server", servers), ("experiment", experiments)):
         for name in chosen or []:
             files.load(kind, name)
-    # Read once: each look at all of them opens as many files.
+    # Read once, since this opens the file of every server.
     every = files.servers()
     cells = [
         (experiment, own, server, variant)
@@ -58,16 +58,16 @@ def trials(
 
 
 def _drawn(trial: Trial, seed: int) -> float:
-    """Return a trial's place in its block, between 0 and 1.
+    """Return a trial's random place in its block, between 0 and 1.
 
-    It does not depend on what else is measured: a part of a dataset has the order of the whole.
+    It depends on no other trial, so that a part of a dataset has the order of the whole.
     """
     variant = f"{trial.experiment.name}/{trial.server.name}/{trial.variant.name}"
     return random.Random(f"{seed}/{trial.n}/{variant}").random()
 
 
 def possible(dataset: str, experiments: Collection[str] | None = None) -> list[Trial]:
-    """Return every trial that can be in the dataset: its own, and those of any server if named."""
+    """Return every trial that the dataset can hold: its own, and those of any named server."""
     return trials(dataset, files.names("server"), experiments)
 
 
@@ -76,8 +76,8 @@ def serving(
 ) -> list[Server]:
     """Return the servers that serve the experiment and can run, by name.
 
-    With `slow` false, without those whose build takes minutes. `every` are those to choose from;
-    default: all that there are.
+    With `slow` false, without those whose build takes minutes. `every` has the servers to choose
+    from; default: all.
     """
     return [
         server
@@ -89,8 +89,8 @@ def serving(
 def find(path: str | Path) -> Trial:
     """Return the trial that a path such as `data/quick/backlog/null/backlog=5/1` names.
 
-    No server but its own is read, so that another's broken file does not stop it. Raises
-    UserError if there is no such dataset, experiment, server, factor or level.
+    It reads no other server's file, which might be broken. Raises UserError if there is no such
+    dataset, experiment, server, factor or level.
     """
     name, parts = paths.split(Path(path))
     if len(parts) != 4 or Path(path).parts[0] != "data" or not parts[3].isdecimal():
@@ -126,7 +126,7 @@ def find(path: str | Path) -> Trial:
 def _experiment(
     dataset: Dataset, name: str, plan: ExperimentPlan, every: list[Server]
 ) -> Experiment:
-    """Return an experiment of the dataset; UserError if the dataset does not say enough of it."""
+    """Return an experiment of the dataset; UserError if a key of its plan is missing or no use."""
     _check_known(dataset, ["experiments", name], "experiment", name)
     experiment = files.experiment(name)
     for key in experiment.steps:
@@ -143,8 +143,8 @@ def _experiment(
         what = f"the client of {name!r} sends nothing in steps"
         raise _mistake(dataset, ["experiments", name, "step_s"], what, "take it out")
     if plan.search is not None and not (client and client.searches):
-        what = f"{name!r} offers no rate by which a capacity can be searched for"
-        remedy = "take it out; experiments with the client httperf or roundtrip have one"
+        what = f"{name!r} offers no rate, so that no capacity can be searched for"
+        remedy = "take it out; the clients httperf and roundtrip offer rates"
         raise _mistake(dataset, ["experiments", name, "search"], what, remedy)
     if plan.search is not None and plan.search.overload_shares:
         _check_overload(dataset, experiment, plan)
@@ -162,7 +162,7 @@ def _check_closed_loop(dataset: Dataset, experiment: Experiment, plan: Experimen
     keys = [name, *([*name, "grids", index] for index in range(len(plan.grids)))]
     for key, part in zip(keys, [plan, *plan.grids], strict=True):
         if 0 in (part.rates_rps or ()):
-            what = f"the client {experiment.client} has no closed loop, which a rate of 0 is"
+            what = f"a rate of 0 is a closed loop, and the client {experiment.client} has none"
             raise _mistake(dataset, [*key, "rates_rps"], what, "offer 1 request a second or more")
 
 
@@ -183,10 +183,18 @@ def _check_overload(dataset: Dataset, experiment: Experiment, plan: ExperimentPl
         raise _mistake(dataset, key, what, remedy)
 
 
-def _variants(
-    dataset: Dataset, experiment: Experiment, plan: ExperimentPlan, every: list[Server]
+def _chosen(
+    dataset: Dataset,
+    experiment: Experiment,
+    plan: ExperimentPlan,
+    servers: Collection[str] | None,
+    every: list[Server],
 ) -> list[tuple[Server, Variant, ExperimentPlan]]:
-    """Return the union of the plan's grids, each variant with the plan of the first that has it."""
+    """Return the variants of the named servers, or of all if `servers` is None, with their plans.
+
+    They are the union of the plan's grids; a variant takes the keys of the first that has it. A
+    named server without a grid has its default variant.
+    """
     plans: dict[tuple[Server, Variant], ExperimentPlan] = {}
     for index, grid in enumerate(plan.grids):
         key = ["experiments", experiment.name, "grids", index]
@@ -196,11 +204,17 @@ def _variants(
         for server in chosen:
             for variant in product(experiment, levels, server):
                 plans.setdefault((server, variant), own)
+    if servers is not None:
+        planned = {server.name for server, _ in plans}
+        plans = {key: own for key, own in plans.items() if key[0].name in servers}
+        for server in serving(experiment.name, every=every):
+            if server.name in servers and server.name not in planned:
+                plans |= {(server, variant): plan for variant in product(experiment, {}, server)}
     return [(server, variant, own) for (server, variant), own in plans.items()]
 
 
 def _holds(grid: Grid, experiment: Experiment, server: Server, variant: Variant) -> bool:
-    """Return whether a variant of a server is one of the grid's; no other server is read."""
+    """Return whether a grid has the variant of the server, without reading other servers."""
     named = not server.slow_build if grid.servers is None else server.name in grid.servers
     if not named or server.name in grid.omit:
         return False
@@ -209,26 +223,6 @@ def _holds(grid: Grid, experiment: Experiment, server: Server, variant: Variant)
         for name, levels in grid.levels.items()
     }
     return variant in product(experiment, levels, server)
-
-
-def _chosen(
-    dataset: Dataset,
-    experiment: Experiment,
-    plan: ExperimentPlan,
-    servers: Collection[str] | None,
-    every: list[Server],
-) -> list[tuple[Server, Variant, ExperimentPlan]]:
-    """Return the variants of the servers that are named, None for all as they are."""
-    variants = _variants(dataset, experiment, plan, every)
-    if servers is None:
-        return variants
-    planned = {server.name for server, *_ in variants}
-    return [(server, *rest) for server, *rest in variants if server.name in servers] + [
-        (server, variant, plan)
-        for server in serving(experiment.name, every=every)
-        if server.name in servers and server.name not in planned
-        for variant in product(experiment, {}, server)
-    ]
 
 
 def _servers(
@@ -267,7 +261,7 @@ def _levels(
 
 
 def levels_of(experiment: Experiment, factor: str, servers: list[Server]) -> tuple[Level, ...]:
-    """Return the levels that a factor has for any of these servers; none if there is no such."""
+    """Return the levels that a factor has for any of these servers; () if there is no factor."""
     if factor == CONFIGURATION:
         own = (server.configurations_in(experiment.name) for server in servers)
         return tuple(sorted(set(itertools.chain.from_iterable(own))))
@@ -312,7 +306,7 @@ def product(
 
 
 def known_levels(factor: Factor, able: tuple[Level, ...] | None) -> tuple[Level, ...] | None:
-    """Return which levels a server has; None if it lacks the factor. `able` is what it says."""
+    """Return a server's levels of a factor, given those in its file; None if it lacks it."""
     # Every server has the levels of a factor that the harness itself sets.
     if factor.of_harness:
         return factor.levels
@@ -329,7 +323,7 @@ def _check_known(dataset: Dataset, key: Key, kind: str, name: str) -> None:
 def _check_served(
     dataset: Dataset, experiment: Experiment, names: Iterable[str], key: list, every: list[Server]
 ) -> dict[str, Server]:
-    """Return the experiment's servers by name; UserError if one of the names is not of them."""
+    """Return the experiment's servers by name; UserError if `names` has one that is not there."""
     able = {server.name: server for server in serving(experiment.name, every=every)}
     for name in names:
         if name not in able:

@@ -1,7 +1,4 @@
-"""What `deathmatch measure A [B ...]` measures: servers with settings, their rates, the dataset.
-
-side("yucan:backlog=5,schedulers=one")
-"""
+"""The design of `deathmatch measure A [B ...]`: servers with settings, their rates, the dataset."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -15,37 +12,37 @@ from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import CONFIGURATION, Variant
 
 CEILINGS = ("null", "ws-null")
-"""Servers that answer at once: what they do is the most that testbed and client carry."""
+"""Servers that answer at once, so that their rates are the limit of testbed and client."""
 YARDSTICKS = 2
 RECENT_YEARS = 2
-"""How much older than the newest release of all a yardstick's may be."""
+"""How much older a yardstick's release may be than the newest of all servers."""
 RATES_RPS = (100, 500, 2_000)
-"""Offered to every server: what a reply costs is compared at the highest of them that all carry."""
+"""Offered to every server; the cost of a reply is compared at the highest that all carry."""
 SEARCH = {"probe_s": 0.5, "probes": 12, "margin": 1.2, "cost_shares": [0.5], "most_s": 45}
 DURATION_S, OPENING_S = 2, 15
-"""How long a rate is offered: of requests, and of messages on ten thousand connections, which a
-pace of 1,000 a second takes 10 s to open."""
+"""How long a rate is offered: of requests, and of messages on 10,000 connections, whose opening
+takes 10 s at 1,000 a second."""
 OPENING = "opening"
 PACES = (128, 0)
-"""At which levels of the factor OPENING connections are opened: 128 under way, 1,000 a second."""
+"""The levels of the factor OPENING that are measured: 128 under way, and 1,000 a second."""
 REMARK = "Measured by deathmatch measure."
 
 
 @dataclass(frozen=True)
 class Side:
-    """A server with the settings that were named; the others have their defaults."""
+    """A server with the named settings; the others have their defaults."""
 
     server: str
     named: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """Return it as it is typed: `yucan:backlog=5`."""
+        """Return it as a user types it: `yucan:backlog=5,schedulers=one`."""
         settings = ",".join(f"{factor}={level}" for factor, level in self.named)
         return f"{self.server}:{settings}" if settings else self.server
 
 
 def side(text: str) -> Side:
-    """Return the side that a word names; UserError if it is not SERVER[:FACTOR=LEVEL,...]."""
+    """Return the side of an argument; UserError if it is not SERVER[:FACTOR=LEVEL,...]."""
     server, _, settings = text.partition(":")
     pairs = [pair.partition("=") for pair in settings.split(",")] if settings else []
     if not server or any(not (name and equals and level) for name, equals, level in pairs):
@@ -58,9 +55,9 @@ def side(text: str) -> Side:
 
 
 def experiment(sides: Sequence[Side], wanted: str | None) -> str:
-    """Return the experiment in which all are measured: `wanted`, else the first that all serve.
+    """Return the experiment that measures all sides: `wanted`, or the first that all serve.
 
-    UserError if there is none.
+    Raises UserError if there is none.
     """
     servers = [files.server(side.server) for side in sides]
     able = [
@@ -88,9 +85,9 @@ def experiment(sides: Sequence[Side], wanted: str | None) -> str:
 
 
 def levels(chosen: Side, name: str) -> dict[str, Level]:
-    """Return the level of each factor that a side names, in the experiment called `name`.
+    """Return the level of each factor that a side names, in the experiment `name`.
 
-    UserError if the server lacks the factor or the level.
+    Raises UserError if the server lacks the factor or the level.
     """
     server, spec = files.server(chosen.server), files.experiment(name)
     known = {
@@ -117,20 +114,17 @@ def levels(chosen: Side, name: str) -> dict[str, Level]:
 
 
 def variants(chosen: Side, name: str, card: bool) -> tuple[Variant, ...]:
-    """Return the variants that a side is in an experiment: what it names, else the defaults.
-
-    Of a `card` as `grid` says.
-    """
+    """Return the variants of a side in the experiment `name`: the combinations of its `grid`."""
     return matrix.product(
         files.experiment(name), grid(chosen, name, card), files.server(chosen.server)
     )
 
 
 def grid(chosen: Side, name: str, card: bool) -> dict[str, tuple[Level, ...]]:
-    """Return the levels of a side's factors: what it names, each one level.
+    """Return the levels of the factors that a side names, and of those of a `card`, if it is one.
 
-    Of a `card`, the load generator that offers the most takes the place of the experiment's own,
-    and connections are opened at each of PACES, unless the side names another level.
+    For a card, the load generator that offers the most takes the place of the experiment's own, and
+    connections are opened at each of PACES, unless the side names another level.
     """
     own = levels_of_cards(name) if card else {}
     return own | {factor: (level,) for factor, level in levels(chosen, name).items()}
@@ -148,9 +142,9 @@ def levels_of_cards(name: str) -> dict[str, tuple[Level, ...]]:
 
 
 def yardsticks(server: Server, name: str, build_s: Callable[[Server], float]) -> list[Side]:
-    """Return whom the server is compared with: the ceiling, and the two that are built soonest.
+    """Return the servers to compare with: the ceiling, and the two that are built soonest.
 
-    One of the server's own language comes before others. `build_s` says how long a build takes.
+    A server of the same language comes first. `build_s` returns the time of a server's build.
     """
     others = [other for other in matrix.serving(name, slow=False) if other.name != server.name]
     ceilings = [other for other in others if other.name in CEILINGS]
@@ -170,9 +164,9 @@ def yardsticks(server: Server, name: str, build_s: Callable[[Server], float]) ->
 
 
 def dataset_name(sides: Sequence[Side], given: str | None) -> str:
-    """Return the name of the dataset; UserError if it cannot be one, or if another one has it.
+    """Return the name of the dataset; UserError if it is not valid, or taken.
 
-    A pair's trials are blocks, which those of an earlier run must not join.
+    The name of an earlier pair counts as taken, since two runs must not mix their blocks of trials.
     """
     name = given or re.sub(r"[^\w.-]+", "-", "-".join(map(str, sides))).strip("-")
     own_dataset.check_name(name, "" if len(sides) == 2 else REMARK)
@@ -185,7 +179,7 @@ def text(
 ) -> str:  # fmt: skip
     """Return the text of a dataset's file: an experiment with the rates, a grid for each side.
 
-    A `card` has a search for each server's capacity, where the client can search.
+    For a `card`, each server's capacity is searched for, if the client can search.
     """
     head = {"title": title, "remark": REMARK, "trials": trials, "seed": seed}
     model = own_dataset.model(name).as_written
@@ -201,13 +195,13 @@ def text(
 
 
 def searches(name: str) -> bool:
-    """Return whether an experiment's load is a rate, so that a capacity can be searched for."""
+    """Return whether the experiment's client offers a rate and so can search for a capacity."""
     client = files.experiment(name).client
     return bool(client) and registry.client(client).searches
 
 
 def load(name: str) -> tuple[tuple[int, ...], float]:
-    """Return the rates that a card's servers are offered in an experiment, and for how long."""
+    """Return the rates of a card in an experiment, and how long each is offered, in seconds."""
     if searches(name):
         return RATES_RPS, DURATION_S
     model = own_dataset.model(name)

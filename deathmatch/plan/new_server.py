@@ -17,18 +17,18 @@ KINDS = {
     "keep-alive": "several requests a connection",
     "websocket": "WebSocket",
 }
-"""What a server may be like, each a folder of the templates."""
+"""The kinds of servers, each with a folder in the templates."""
 
 GIVEN_UP = ("factors", "limits", "deviations")
-"""Keys of a template that say something of its own server."""
+"""Keys of a template that hold for its own server only."""
 
 
 def main(given: argparse.Namespace) -> int:
-    """Make `servers/NAME/`, which can be measured at once; UserError if it cannot be made."""
+    """Make `servers/NAME/`, ready to be measured; UserError if it cannot be made."""
     name, kind = given.name, given.kind
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         what = f"{name!r} cannot be the name of a server"
-        raise UserError(what, "new-server", "use lower-case letters, digits, hyphens and points")
+        raise UserError(what, "new-server", "use lower-case letters, digits, hyphens and dots")
     folder = files.path_of("server", name).parent
     if folder.exists():
         what = f"{folder.relative_to(ROOT)} exists"
@@ -47,19 +47,19 @@ def main(given: argparse.Namespace) -> int:
 
 
 def words_of(command: str) -> list[str]:
-    """Return the words of a command of the user's own; UserError if it cannot start a server."""
+    """Return the words of the user's command; UserError if it cannot start a server."""
     where = f"`{command}`"
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise UserError(f"no command: {error}", where, "quote it for a shell") from None
     if "{port}" not in command:
-        raise UserError("it has no {port}", where, "write {port} where its port belongs")
+        raise UserError("the command has no {port}", where, "write {port} for its port")
     return words
 
 
 def _with_command(text: str, words: list[str], folder: Path) -> str:
-    """Return the text of server.toml with a command of the user's own, whose files are copied."""
+    """Return the text of server.toml with the user's command; copy the command's files."""
     (folder / "server.py").unlink(missing_ok=True)
     program = words[0]
     for place, word in enumerate(words):
@@ -84,12 +84,12 @@ def experiments(kind: str) -> list[str]:
 
 
 def advice(name: str, kind: str, command: str | None = None) -> str:
-    """Return what was made and what to type next; `command` is the user's own, if one was given."""
+    """Return what was made and what to type next; `command` is the user's, if one was given."""
     measure = f"snakemake --config dataset=smoke servers={name}"
-    small = "with a small Python server in it: put yours in its place."
+    small = "it holds a small Python server: put yours in its place."
     made = f"it starts your command: {command}" if command else small
     lines = [
-        f"servers/{name}/ is there, {made}",
+        f"servers/{name}/ is there; {made}",
         f"  its kind is {kind}, {KINDS[kind]}; it serves {', '.join(experiments(kind))}",
         f"  other kinds: --kind, one of {', '.join(KINDS)}",
         f"  {as_typed(f'deathmatch build {name}')}",

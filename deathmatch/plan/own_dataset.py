@@ -1,4 +1,4 @@
-"""Datasets that commands write for themselves, each for one question, with files as any others."""
+"""Datasets that commands write, each for one question, with files like those of any dataset."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,14 @@ from deathmatch.plan.dataset import ExperimentPlan
 from deathmatch.plan.paths import ROOT
 
 MODEL = "tour"
-"""The dataset that gives the others what their commands do not choose."""
+"""The dataset with the settings that commands do not choose."""
 
 Keys = Mapping[str, object]
-"""Keys of TOML with their values."""
+"""TOML keys and their values."""
 
 
 def model(name: str) -> ExperimentPlan:
-    """Return how MODEL measures an experiment; UserError if it does not."""
+    """Return the plan of an experiment in MODEL; UserError if it has none."""
     plan = files.dataset(MODEL).experiments.get(name)
     if plan is None:
         raise UserError(
@@ -28,9 +28,9 @@ def model(name: str) -> ExperimentPlan:
 
 
 def check_name(name: str, replaced: str = "") -> None:
-    """Raise UserError if a dataset cannot have this name, or if there is another one of the name.
+    """Raise UserError if the name is not valid for a dataset, or taken.
 
-    A dataset whose file has the remark `replaced` may be written again.
+    A dataset whose file has the remark `replaced` may be overwritten.
     """
     if not paths.usable("dataset", name):
         what = f"{name!r} cannot be the name of a dataset"
@@ -52,7 +52,7 @@ def write(name: str, content: str) -> None:
 
 
 def text(head: Keys, experiments: Mapping[str, tuple[Keys, Sequence[Keys]]]) -> str:
-    """Return the text of a dataset's file: keys of the dataset; steps and grids by experiment."""
+    """Return the text of a dataset's file, of its own keys, and steps and grids by experiment."""
     parts = [_lines(head)]
     for name, (steps, grids) in experiments.items():
         parts.append(f"\n[experiments.{name}]\n{_lines(steps)}")

@@ -1,4 +1,4 @@
-"""Where everything of the project lies that has a name, the names that exist, its own version."""
+"""The places of everything that has a name, the names that exist, and the project's version."""
 
 import fnmatch
 import os
@@ -11,7 +11,6 @@ from pathlib import Path
 from deathmatch.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# What the project is: its version, authors and licence.
 CITATION = "CITATION.cff"
 
 PLACES = {
@@ -22,7 +21,7 @@ PLACES = {
     "notebook": "notebooks/{}.md",
     "template": "servers/_template/{}/server.toml",
 }
-# Servers that stand apart: other releases of a system, which has a folder among PLACES.
+# Other releases of a system whose own folder is among PLACES.
 RELEASES = "servers/releases/{}/server.toml"
 # Names become paths, targets of Snakemake and words of commands.
 _NAME = r"[A-Za-z0-9][\w.-]*"
@@ -33,20 +32,20 @@ NAMES = dict.fromkeys(PLACES, _NAME) | {
 ALLOWED = dict.fromkeys(PLACES, "letters, digits, '.', '_' and '-'") | {
     "experiment": "letters, digits, '_' and '-'"
 }
-# What editors, file managers, version control and caches leave in a folder: none of its contents.
+# Left in folders by editors, file managers, version control and caches.
 LITTER = ("*.sw[a-p]", "*~", ".#*", "#*#", ".DS_Store", "Thumbs.db", "__pycache__", "*.pyc",
           ".git", ".hg", ".svn", ".idea", ".vscode", ".cache", ".*_cache")  # fmt: skip
-# A name with what is added to it, such as `.toml`, is to be the name of a file.
+# A file's name has 255 bytes at most, with suffixes such as `.toml`.
 LONGEST = 200
 
 
 def usable(kind: str, name: str) -> bool:
-    """Return whether something of that kind may have the name: it leads nowhere else."""
+    """Return whether the name is valid for that kind, so that its path leads nowhere else."""
     return bool(re.fullmatch(NAMES[kind], name, re.ASCII)) and len(name) <= LONGEST
 
 
 def check_dataset(name: str, where: str) -> None:
-    """Raise UserError if a dataset cannot have the name: folders are made and read by it."""
+    """Raise UserError if a dataset cannot have the name, which becomes the path of a folder."""
     if not usable("dataset", name):
         what = f"{name[:LONGEST]!r} cannot be the name of a dataset"
         raise UserError(what, where, "give the name of a folder in data/")
@@ -55,14 +54,14 @@ def check_dataset(name: str, where: str) -> None:
 def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
     """Return the file that defines the `kind` called `name`, whether or not it exists."""
     release = root / RELEASES.format(name)
-    # A name that is too long for a file has none.
+    # is_file() raises OSError for a name that is too long.
     if kind == "server" and len(name) <= LONGEST and release.is_file():
         return release
     return root / PLACES[kind].format(name)
 
 
 def split(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Return the dataset in whose folder a path below `data/` is, and its parts from there on."""
+    """Return the dataset that a path below `data/` belongs to, and the rest of the path's parts."""
     parts = path.parts
     below = parts[len(parts) - parts[::-1].index("data") :] if "data" in parts else parts
     nested = "/".join(below[:2])
@@ -89,7 +88,7 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
         for path in root.glob(f"{before}{pattern}{after}")
     )
     if twice := next((name for name, after in pairwise(known) if name == after), None):
-        what = f"servers/{twice} and servers/releases/{twice} have one name"
+        what = f"servers/{twice} and servers/releases/{twice} have the same name"
         raise UserError(what, remedy="rename one of the two folders")
     in_folder = PLACES[kind].endswith("/server.toml")
     for name in known:
@@ -106,26 +105,26 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
 @cache
 def project() -> dict:
     """Return the fields of the project's CITATION.cff (Citation File Format 1.2.0)."""
-    # Names alone, for help, need no library.
+    # The help lists names without waiting for this import.
     import yaml
 
     return yaml.safe_load((ROOT / CITATION).read_text())
 
 
 def of_caller() -> Path:
-    """Return the folder in which the user typed a command: ./shell goes to the project's."""
+    """Return the folder in which the user typed a command; ./shell changes to the project's."""
     return Path(os.environ.get("DEATHMATCH_FROM", "."))
 
 
 def version() -> str:
-    """Return the project's version, as year.month.number; commits after it have the same."""
+    """Return the project's version, as year.month.number: that of the latest release."""
     return project()["version"]
 
 
 def below(place: Path) -> list[Path]:
-    """Return the files of a folder and below, sorted, or a file itself; through symbolic links too.
+    """Return the files in a folder, recursively and sorted, or a file itself, without LITTER.
 
-    Without LITTER. A folder that several links lead to has its files once.
+    Symbolic links are followed; a folder that several of them lead to is visited once.
     """
     found, seen = [place] if place.is_file() else [], set()
     for folder, folders, names in os.walk(place, followlinks=True):
@@ -145,9 +144,9 @@ def _is_litter(name: str) -> bool:
 def git(root: Path, *words: str) -> str:
     """Return what git prints about the repository in `root`, an absolute path.
 
-    Neither the environment nor a repository around `root` changes the answer, and git answers
-    whoever owns the folder: the code of that folder runs already. Raises FileNotFoundError without
-    git, CalledProcessError where it fails.
+    The environment and a repository around `root` are ignored, as is the folder's owner, because
+    code of that folder runs already. Raises FileNotFoundError without git, CalledProcessError if it
+    fails.
     """
     # Variables such as GIT_DIR name another repository.
     environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
@@ -161,9 +160,9 @@ def git(root: Path, *words: str) -> str:
 
 @cache
 def ignored() -> tuple[str, ...]:
-    """Return what git ignores, from the project's root; a folder ends with "/". None without git.
+    """Return the paths that git ignores, from the project's root; a folder's ends with "/".
 
-    Costs a process the first time.
+    None of them without git. The first call starts a process.
     """
     words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
     try:
@@ -173,5 +172,5 @@ def ignored() -> tuple[str, ...]:
 
 
 def is_ignored(name: str) -> bool:
-    """Return whether git ignores a file, or its folder, by its name from the root."""
+    """Return whether git ignores a file or its folder, given its path from the root."""
     return any(name == one or (one[-1] == "/" and name.startswith(one)) for one in ignored())

@@ -1,4 +1,4 @@
-"""A value against a JSON Schema of `config/schemas/`, of which `bench/docs.py` makes most."""
+"""Validation by the JSON Schemas of `config/schemas/`; `bench/docs.py` writes most of them."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""What is asked for: `config/config.yaml`, `--config` or options, and the trials they choose."""
+"""The user's choice, by `config/config.yaml`, `--config` or options, and the trials it selects."""
 
 import argparse
 from collections.abc import Collection
@@ -15,7 +15,7 @@ Chosen = str | Many[str]
 
 
 class Settings(Spec):
-    """What snakemake measures and publishes."""
+    """The settings of snakemake: what it measures and publishes."""
 
     dataset: str
     """A file in config/datasets/."""
@@ -30,14 +30,14 @@ class Settings(Spec):
     )
     sitting: Chosen = Field(
         "all",
-        description='"all" that are not measured yet, a list, or names joined by commas: sittings '
-        "of the dataset.",
+        description='Sittings of the dataset: "all" (those not measured yet), a list, or names '
+        "joined by commas.",
     )
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The names of servers, of experiments and of sittings; None for all of the dataset's."""
+    """The names of servers, experiments and sittings; None for all of the dataset's."""
 
     servers: tuple[str, ...] | None = None
     experiments: tuple[str, ...] | None = None
@@ -49,7 +49,7 @@ class Choice:
         return (self.servers, self.experiments, self.sittings) == (None, None, None)
 
     def trials(self, dataset: str) -> list[Trial]:
-        """Return the dataset's trials of this choice; UserError if there is none."""
+        """Return the dataset's trials that are chosen; UserError if there is none."""
         spec = files.dataset(dataset)
         known = [sitting.name for sitting in spec.sittings]
         for name in self.sittings or ():
@@ -71,7 +71,7 @@ class Choice:
         return chosen
 
     def left_out(self, dataset: str, measured: Collection[str]) -> list[str]:
-        """Return a sentence for each chosen name that is not among what is `measured`."""
+        """Return a sentence for each chosen name that is not `measured`."""
         held = sorted(files.dataset(dataset).experiments)
         asked = [name for name in held if self.experiments is None or name in self.experiments]
         absent = [name for name in self.experiments or () if name not in held]
@@ -81,19 +81,19 @@ class Choice:
 
     @property
     def settings(self) -> list[str]:
-        """The words that choose the same with `snakemake --config`."""
+        """The arguments of `snakemake --config` that make this choice."""
         chosen = {"servers": self.servers, "experiments": self.experiments}
         chosen |= {"sitting": self.sittings}
         return [f"{key}={','.join(names)}" for key, names in chosen.items() if names is not None]
 
     @property
     def options(self) -> list[str]:
-        """The words that choose the same with `python -m deathmatch COMMAND`."""
+        """The options of `python -m deathmatch COMMAND` that make this choice."""
         return [f"--{setting}" for setting in self.settings]
 
 
 def given(values: argparse.Namespace | Settings) -> Choice:
-    """Return the choice that settings, or a command line, make: "all", a list, or "a,b"."""
+    """Return the choice of settings or of a command line; each value is "all", a list, or "a,b"."""
     return Choice(*map(_names, (values.servers, values.experiments, values.sitting)))
 
 
@@ -105,7 +105,7 @@ def _names(chosen: Chosen) -> tuple[str, ...] | None:
 
 
 def _unmeasured(name: str, experiments: Collection[str]) -> str:
-    """Return in words why a server that is named is measured in none of the experiments."""
+    """Return a sentence on why a named server is measured in none of the experiments."""
     server = files.server(name)
     if not server.runs:
         return f"{paths.folder(name)} cannot run here: {server.not_run}"

@@ -1,6 +1,6 @@
 """A server: one system under test, one folder `servers/<name>/` with its `server.toml`.
 
-Another release of a system stands in `servers/releases/<name>/` and extends that system's folder.
+Another release of the system is in `servers/releases/<name>/` and extends the system's folder.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec, partly
 
-# By the key of [packages]; None where any name will do.
+# The name of the list by its key in [packages]; None: any name.
 OWN_NAMES = {
     "pypi": None,
     "npm": "package-lock.json",
@@ -24,7 +24,6 @@ OWN_NAMES = {
     "go": "go.mod",
     "maven": "jars.sha256",
 }
-LISTS = tuple(OWN_NAMES)
 FILE = "server.toml"
 
 
@@ -40,7 +39,7 @@ def _one_line(text: str) -> str:
     return text
 
 
-# What is shown as it is written, text that says something, and what stands in tables and charts.
+# Text shown as it is written; text that must not be blank; a line for tables and charts.
 Shown = Annotated[str, AfterValidator(_as_it_is)]
 Text = Annotated[str, Field(pattern=r"\S"), AfterValidator(_as_it_is)]
 Line = Annotated[Text, AfterValidator(_one_line)]
@@ -48,75 +47,75 @@ Attribute = Annotated[str, Field(pattern=r"^[A-Za-z_][\w'-]*(\.[A-Za-z_][\w'-]*)
 
 
 class Packages(Spec):
-    """What a server needs installed."""
+    """The packages and programs that a server needs."""
 
     tools: Many[Annotated[str, Field(pattern=r"^[^/\s]+$")]] = ()
-    """Programs its commands use; under Nix, its package must hold them."""
+    """Programs that its commands use; under Nix, its package must hold them."""
     debian: Many[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(:[a-z0-9]+)?$")]] = ()
     """Debian packages, which ./shell installs."""
     nix: Annotated[Many[Attribute], *DISTINCT] | None = None
-    """Attributes that hold its tools, of nixpkgs or of the toolchain in nix/; a module, such as
-    python3Packages.NAME or erlangLibs.NAME, brings its own interpreter. What takes more than names
-    is written in nix/servers/<name>.nix instead."""
+    """Attributes of nixpkgs, or of the toolchain in nix/, that hold its tools; a module, such as
+    python3Packages.NAME or erlangLibs.NAME, brings its interpreter. If it needs more than names,
+    write nix/servers/<name>.nix instead."""
     pypi: str | None = None
     """A hash-locked requirements file in the server's folder; installed into {build}/venv, whose
-    bin is first on PATH. Node's and Go's own releases come so too."""
+    bin is first on PATH. Releases of Node and Go are installed from PyPI, too."""
     npm: str | None = None
     """package-lock.json of the server's folder, next to its package.json; installed into
-    {build}/node_modules. Under Nix only where npm is among its tools."""
+    {build}/node_modules. Under Nix, npm must be among its tools."""
     cargo: str | None = None
     """Cargo.lock of the server's folder, which is a crate; its programs are compiled into
     {build}/bin."""
     go: str | None = None
-    """go.mod of the server's folder, which is a module, with the hashes of its go.sum; its program
-    is compiled into {build}/bin, under the module's last name."""
+    """go.mod of the server's folder, which is a module, with hashes in its go.sum; its program is
+    compiled into {build}/bin, under the last part of the module's name."""
     maven: str | None = None
-    """jars.sha256 of the server's folder: the jars that its pom.xml needs, put into {build}/jars
-    and checked."""
+    """jars.sha256 of the server's folder, with the hashes of the jars that its pom.xml needs; they
+    are put into {build}/jars."""
 
     @property
     def lists(self) -> dict[str, str]:
         """The hash-locked lists in the server's folder, by the key that names them."""
-        named = {key: getattr(self, key) for key in LISTS}
+        named = {key: getattr(self, key) for key in OWN_NAMES}
         return {key: file for key, file in named.items() if file}
 
 
 class Release(Spec):
-    """The release that a server runs on Debian, or else under Nix, and how old it is."""
+    """The release that a server runs on Debian, or else under Nix, and its age."""
 
     name: Line
-    """What it is a release of, with its number: nginx 1.30."""
+    """The system with the release's number: nginx 1.30."""
     nix: Line | None = None
-    """The same under Nix, where that gives other numbers: nginx 1.28."""
+    """The same under Nix, if it has another number: nginx 1.28."""
     year: int | None = Field(None, ge=1990, le=2100)
-    """When it was released, by the registry or the archive itself; left out where neither reports
-    it; `remark` then says so."""
+    """The year of the release, from the registry or the archive; left out where neither has it, and
+    `remark` says so."""
     series_year: int | None = Field(None, ge=1990, le=2100)
-    """When its series was first released, or that of the runtime on which it stands if that is
-    later: of Tornado 0.2 on Python 2.7.18, 2010; default: `year`."""
+    """The year of the first release of its series, or of its runtime's series if that is later:
+    2010 for Tornado 0.2 on Python 2.7.18; default: `year`."""
     system: Line | None = None
-    """What it is a release of, in the words of figures over the years: Tornado. Folders that share
-    it are releases of one system, which run the same program."""
+    """The system's name in figures over the years: Tornado. Folders with the same name are releases
+    of one system, which run the same program."""
     runtime: Line | None = None
-    """The language's runtime below it, with its number: Python 2.7. Figures over the years mark
-    where it changes; left out where the release is a runtime itself."""
+    """The runtime of the language, with its number: Python 2.7. Figures over the years mark where
+    it changes; left out where the release is a runtime itself."""
     jump: Text | None = None
-    """Why a request costs over a third more or less than with the release before it, with the
-    changelog, the commit or the profile that says so."""
+    """Why a request costs over a third more or less than with the previous release, with the
+    changelog, commit or profile that shows it."""
     origin: Line
     """Where it is from: Debian 12, a newer suite of Debian, or another registry."""
     remark: Text | None = None
-    """Why it is older than a year: the time that it stands for, or what keeps a newer one from
-    Debian 12."""
+    """Why it is older than a year: the time that it represents, or why Debian 12 cannot run a newer
+    one."""
 
 
 def _or_empty(schema: dict[str, Any]) -> None:
-    """Allow an empty table, which takes away that of a release's system."""
+    """Allow an empty table, with which a release removes that of its system."""
     schema |= {"if": {"minProperties": 1}, "then": {"required": schema.pop("required")}}
 
 
 def _of_a_file(schema: dict[str, Any]) -> None:
-    """Allow an empty text for what need not be there, as `_or_empty` does."""
+    """Allow an empty text for keys that are not required, as `_or_empty` does for tables."""
     for key, part in schema["properties"].items():
         if key not in schema["required"]:
             part.pop("pattern", None)
@@ -132,15 +131,15 @@ class Configuration(Spec):
     about: Shown
     """What is different, and why it is measured."""
     title: Line | None = None
-    """What figures call it; default: its name, hyphens as spaces."""
+    """Its name in figures; default: its name here, with spaces for hyphens."""
     experiments: Many[str] | None = None
     """Only in these experiments; default: in all that the server serves."""
     first_in: Annotated[Many[str], *DISTINCT] = ()
-    """In these experiments it is the default one, wherever it stands."""
+    """The experiments in which it is the default one, whatever its place."""
 
     @property
     def placeholders(self) -> dict[str, Level]:
-        """What it fills into the start command."""
+        """The values of its placeholders in the start command."""
         return self.model_extra
 
 
@@ -150,22 +149,22 @@ class Server(NamedSpec):
     model_config = ConfigDict(json_schema_extra=_of_a_file)
 
     extends: str | None = None
-    """The server that holds what this file does not say, and whose commands and files it may use:
-    that of the system of which it is another release."""
+    """The server of which it is another release: keys that are not in this file come from there,
+    and its commands may use the files there."""
     title: Line
-    """The name that tables and figures show."""
+    """The name in tables and figures."""
     language: Line
-    """What the server is written in."""
+    """The language that the server is written in."""
     source: Line
     """The post that measured it, as a key of paper/source/references.bib; "ours" if none did."""
     about: Text
     """What it is, and where it differs from what the source ran."""
     version: Text
-    """A command that prints the version; its first line is recorded with every trial. Its failure
-    is the build's: where an installer leaves out a compiled part that does not build, such as
-    Tornado's tornado.speedups, it imports that part."""
+    """A command that prints the version; its first line is recorded with every trial. If it fails,
+    so does the build: it should import compiled parts that an installer may leave out, such as
+    Tornado's tornado.speedups."""
     release: Release | None = None
-    """What stands for it here, and its age. An instrument has none; a server of ours may."""
+    """The release that runs here, and its age. An instrument has none; a server of ours may."""
     experiments: Annotated[Many[str], *DISTINCT]
     """The experiments it serves, as names of files in experiments/."""
     not_run: Text | None = None
@@ -173,11 +172,11 @@ class Server(NamedSpec):
     not_in_nix: Text | None = None
     """Why Nix has no package of it; its rows then give this reason under that toolchain."""
     instrument: bool = False
-    """It exists to measure the harness or a mechanism, not to be compared with servers that people
-    run: tables and figures show it, but no order, no "every server", no best and no count includes
-    it. A claim's rule may name it."""
+    """It measures the harness or a mechanism and is not compared with servers that people run:
+    tables and figures show it, but orders, counts and "every server" leave it out. A claim's rule
+    may name it."""
     packages: Packages = Packages()
-    """What it needs installed."""
+    """The packages and programs that it needs."""
     build: Text | None = None
     """A shell command run in {system}. It writes into {build} only; {folder} is the server's own
     folder."""
@@ -190,19 +189,19 @@ class Server(NamedSpec):
     """The start command, run without a shell in {build}; {host}, {port}, {folder}, {system} and its
     factors are filled in. It stays in the foreground and ends on SIGTERM."""
     ready_timeout_s: int = Field(20, ge=1)
-    """How long it may take to listen; default: 20."""
+    """How long it may take to listen, in seconds; default: 20."""
     warm_up_s: int = Field(1, ge=1)
-    """How long it is asked before the first rate and after each restart, at 500 requests a second;
-    default: 1. Say why in limits."""
+    """How long it is warmed up before the first rate and after each restart, in seconds, at 500
+    requests a second; default: 1. Give the reason in limits."""
     text_messages: bool = False
-    """Clients send it text where the experiment sends WebSocket messages of binary data, which it
-    does not send back as such; `deviations` says what it does with those."""
+    """It gets text where the experiment has binary WebSocket messages, because it does not echo
+    these as binary; `deviations` says what it does with them."""
     limits: dict[Shown, Shown] = Field({})
-    """Each limit that would distort a test (connection caps, timeouts, access log), what it is set
-    to, and why."""
+    """Each limit that would distort a test (connection caps, timeouts, access log), its setting,
+    and the reason."""
     deviations: dict[Shown, Shown] = Field({})
     """Conformance checks that it is known to fail, by name, each with what it does instead and why
-    it is measured all the same. Each trial records the failed check."""
+    it is measured nevertheless. Each trial records the failed check."""
     configurations: dict[
         Annotated[
             str,
@@ -214,10 +213,10 @@ class Server(NamedSpec):
         Configuration,
     ] = Field({})
     """Ways to run it that are compared as variants, such as tuned and defaults; the first is the
-    default one, where none is `first_in` the experiment."""
+    default one, unless another is `first_in` the experiment."""
     factors: dict[str, Many[Level]] = Field({})
-    """The factors it can set, each as the list of levels it knows, its default first; [] means any
-    level. Each is a placeholder of the commands."""
+    """The factors that it can set, each with the list of its levels, the default first; [] means
+    any level. Each is a placeholder of the commands."""
 
     @property
     def folder(self) -> Path:
@@ -226,7 +225,7 @@ class Server(NamedSpec):
 
     @property
     def system(self) -> Path:
-        """The folder of the server that it extends; its own where it extends none."""
+        """The folder of the server that it extends; its own if it extends none."""
         return ROOT / paths.folder(self.extends or self.name)
 
     def list_in(self, file: str, root: Path = ROOT) -> Path:
@@ -250,7 +249,7 @@ class Server(NamedSpec):
         return sorted(known, key=lambda name: experiment not in self.configurations[name].first_in)
 
     def called(self, configuration: str) -> str:
-        """Return what figures call one of its configurations; a former one by its name."""
+        """Return the name of a configuration in figures, even if it no longer exists."""
         known = self.configurations.get(configuration)
         return (known and known.title) or configuration.replace("-", " ")
 
@@ -258,9 +257,9 @@ class Server(NamedSpec):
 def source_files(server: Server) -> list[str]:
     """Return the files that the server is made from, relative to the project's root, sorted.
 
-    They are those of its folder, of its system's and of what `sources` of its server.toml names:
-    `paths.below`, without what git ignores. A server that git ignores itself, someone's own, has
-    all of them. What its own folder has too is not taken from its system's, but for server.toml.
+    These are the files (`paths.below`) in its folder, in its system's and in `sources`, without
+    those that git ignores, unless git ignores the server itself. A file of its own folder replaces
+    that of its system's, except server.toml.
     """
     found = {path for place in server.sources for path in paths.below(ROOT / place)}
     found |= {
@@ -275,7 +274,7 @@ def source_files(server: Server) -> list[str]:
 
 
 def digests(server: Server) -> dict[str, str]:
-    """Return the start of a hash of each of the server's sources, and of whether it may be run."""
+    """Return the start of a hash of each source's name, content and execute bit, by name."""
     return {name: hashlib.sha256(_content(name)).hexdigest()[:16] for name in source_files(server)}
 
 

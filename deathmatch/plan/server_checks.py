@@ -1,4 +1,4 @@
-"""What a model cannot check of a server: experiments, factors, files, placeholders that exist."""
+"""Checks of a server beyond its model: its experiments, factors, files and placeholders exist."""
 
 import itertools
 import re
@@ -15,23 +15,23 @@ from deathmatch.plan.server import OWN_NAMES, Server
 from deathmatch.plan.spec import Level
 from deathmatch.plan.validation_errors import at
 
-# What each command can use, with its meaning and what it takes; servers/README.md shows it.
+# The placeholders of every command, each with its value and requirement for servers/README.md.
 PLACES = {
-    "build": ("the whole path of the folder that `build` writes into", "nothing"),
-    "folder": ("the whole path of the server's own folder", "nothing"),
+    "build": ("the absolute path of the folder that `build` writes into", "nothing"),
+    "folder": ("the absolute path of the server's own folder", "nothing"),
     "system": (
-        "the whole path of the folder of the server that it `extends`, else of its own; `build` "
+        "the absolute path of the folder of the server that it `extends`, or of its own; `build` "
         "and `version` run there",
         "nothing",
     ),
 }
-# What a trial fills into a start command besides, its factors and what its configuration sets.
+# Those of the start command, in addition to its factors and the keys of its configurations.
 PLACEHOLDERS = {
     "host": ("the address to listen on", "nothing; without it, the server listens on all"),
     "port": ("the port to listen on", "nothing; must be used"),
     "workers": (
-        "how many processes, threads or schedulers to run: as many as the server has CPUs where "
-        '`schedulers` is "all", one more where it is "all-and-one", else 1',
+        "how many processes, threads or schedulers to run: one for each CPU if `schedulers` is "
+        '"all", one more if it is "all-and-one", otherwise 1',
         '`schedulers = ["one", "all"]` under `[factors]`; without it, always 1',
     ),
     "experiment": ("the experiment's name, for a server that serves several", "nothing"),
@@ -47,28 +47,28 @@ Problem = tuple[list[str], str, str]
 
 
 def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None:
-    """Raise UserError at the first key that names what is not there.
+    """Raise UserError for the first key that names something that does not exist.
 
-    `experiments` are those that the server serves.
+    `experiments` has those that the server serves.
     """
     levels: dict[str, list[Level]] = {}
     for experiment in experiments:
         for factor, spec in experiment.factors.items():
             levels.setdefault(factor, []).extend(spec.levels)
     problems = itertools.chain(
-        _of_files(server, root),
-        _of_configurations(server),
-        _of_factors(server, experiments, levels),
-        _of_deviations(server, experiments),
-        _of_commands(server, experiments),
-        _of_use(server, experiments, levels),
+        _file_problems(server, root),
+        _configuration_problems(server),
+        _factor_problems(server, experiments, levels),
+        _deviation_problems(server, experiments),
+        _command_problems(server, experiments),
+        _unused_placeholders(server, experiments, levels),
     )
     for key, what, remedy in problems:
         shown = path_of("server", server.name, root).relative_to(root)
         raise UserError(what, at(str(shown), key), remedy)
 
 
-def _of_files(server: Server, root: Path) -> Iterator[Problem]:
+def _file_problems(server: Server, root: Path) -> Iterator[Problem]:
     bibliography = root / "paper" / "source" / "references.bib"
     sources = ["ours", *_citation_keys(bibliography, bibliography.stat().st_mtime_ns)]
     if server.source not in sources:
@@ -83,18 +83,18 @@ def _of_files(server: Server, root: Path) -> Iterator[Problem]:
             yield ["packages", key], f"its list must be called {own}", f"name {own}"
         if Path(file).name != file or len(file) > LONGEST or "\0" in file:
             what = f"{file[:LONGEST]!r} is not the name of a file"
-            yield ["packages", key], what, "the list stands in the server's own folder"
+            yield ["packages", key], what, "name a list in the server's own folder"
         if not _is_inside(server.list_in(file, root) / file, root):
             remedy = "servers/README.md has the command that writes it"
-            yield ["packages", key], f"there is no {file} next to it", remedy
+            yield ["packages", key], f"the server's folder has no {file}", remedy
 
 
 def _is_inside(path: Path, root: Path) -> bool:
-    """Return whether it is there, and in the project wherever its symbolic links lead."""
+    """Return whether the path exists and, with its symbolic links resolved, is in the project."""
     try:
         resolved = path.resolve(strict=True)
     except (OSError, ValueError, RuntimeError):
-        # Nothing of that name, or no name at all: too long, a NUL, links in a circle.
+        # It does not exist, is too long, has a NUL, or its links form a circle.
         return False
     return resolved.is_relative_to(root.resolve()) and ".." not in path.parts
 
@@ -104,7 +104,7 @@ def _citation_keys(bibliography: Path, mtime_ns: int) -> list[str]:
     return re.findall(r"^@\w+\{([^,]+),", bibliography.read_text(), re.M)
 
 
-def _of_configurations(server: Server) -> Iterator[Problem]:
+def _configuration_problems(server: Server) -> Iterator[Problem]:
     for name, configuration in server.configurations.items():
         for key in ("experiments", "first_in"):
             for experiment in getattr(configuration, key) or ():
@@ -113,10 +113,10 @@ def _of_configurations(server: Server) -> Iterator[Problem]:
                     yield ["configurations", name, key], what, _known(server.experiments)
 
 
-def _of_factors(
+def _factor_problems(
     server: Server, experiments: Sequence[Experiment], levels: dict[str, list[Level]]
 ) -> Iterator[Problem]:
-    """Check the factors that it can set against those of the experiments that it serves."""
+    """Yield the factors that its experiments lack, and those that a conformance check needs."""
     for factor, known in server.factors.items() if experiments else ():
         if factor not in levels:
             what = "no experiment that it serves has this factor"
@@ -140,7 +140,7 @@ def _levels(levels: dict[str, list[Level]], factor: str) -> str:
     return ", ".join(map(str, dict.fromkeys(levels[factor])))
 
 
-def _of_deviations(server: Server, experiments: Sequence[Experiment]) -> Iterator[Problem]:
+def _deviation_problems(server: Server, experiments: Sequence[Experiment]) -> Iterator[Problem]:
     checks = [check.name for experiment in experiments for check in experiment.conformance or ()]
     for name in server.deviations:
         if name not in checks:
@@ -148,8 +148,8 @@ def _of_deviations(server: Server, experiments: Sequence[Experiment]) -> Iterato
             yield ["deviations", name], what, _known(checks)
 
 
-def _of_commands(server: Server, experiments: Sequence[Experiment]) -> Iterator[Problem]:
-    """Check that each command can be filled: its braces, quotes and placeholders."""
+def _command_problems(server: Server, experiments: Sequence[Experiment]) -> Iterator[Problem]:
+    """Yield the wrong braces, quotes and placeholders of each command."""
     of_harness = [
         name
         for experiment in experiments
@@ -175,17 +175,14 @@ def _of_commands(server: Server, experiments: Sequence[Experiment]) -> Iterator[
                 yield [key], f"unknown placeholder {{{place}}}", _known(known)
 
 
-def _of_use(
+def _unused_placeholders(
     server: Server, experiments: Sequence[Experiment], levels: dict[str, list[Level]]
 ) -> Iterator[Problem]:
-    """Check that the start command uses its port, and each factor that it can set.
-
-    A server that no client loads has no address.
-    """
+    """Yield the port, if a client loads it, and each factor that the start command does not use."""
     loaded = not experiments or any(experiment.client for experiment in experiments)
     needed = ["port"] if loaded else []
     for factor, known in server.factors.items():
-        # With one level there is nothing to set; schedulers may be taken from the CPUs given.
+        # A single level needs no setting; a server may derive schedulers from the CPUs that it has.
         if len(known or levels.get(factor, [])) > 1 and factor != "schedulers":
             needed.append(factor)
     used = _placeholders(server.run)
@@ -195,11 +192,11 @@ def _of_use(
 
 
 def _placeholders(command: str) -> list[str]:
-    """Return the names in braces; ValueError for a brace that stands alone."""
+    """Return the names in braces; ValueError for a brace without its partner."""
     fields = [field for field in string.Formatter().parse(command) if field[1] is not None]
     for _, name, form, conversion in fields:
         if form or conversion:
-            raise ValueError(f"the placeholder {name!r} is more than a name")
+            raise ValueError(f"the placeholder {name!r} must be a name only")
     return [name for _, name, *_ in fields]
 
 

@@ -1,4 +1,4 @@
-"""What all specs share: they are frozen, checked strictly, and know no key but their own."""
+"""The base of all specs: frozen, strictly checked, with no other keys than their own."""
 
 from collections.abc import Hashable
 from typing import Annotated, Any, TypeVar
@@ -18,15 +18,15 @@ FactorName = Annotated[
     str,
     Field(
         pattern=r"^[A-Za-z][A-Za-z0-9_]*$",
-        description="A factor's name has letters, digits and underscores, a letter first.",
+        description="A factor's name has letters, digits and underscores; it begins with a letter.",
     ),
 ]
-# A kernel setting by its name, which becomes a path below /proc/sys.
+# The name becomes a path below /proc/sys.
 Setting = Annotated[
     str,
     Field(
         pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+$",
-        description="A kernel setting by its name, with points: net.core.somaxconn.",
+        description="A kernel setting's name, with dots: net.core.somaxconn.",
     ),
 ]
 
@@ -36,46 +36,46 @@ def _as_written(value: Any, check) -> int | float:
     return value
 
 
-# A real number, or a whole one that stays whole: `5` in a file is `5` in a trial's record. Bounds
-# stand before it: `Annotated[float, Field(gt=0), AS_WRITTEN]`.
+# A number that keeps its type: `5` in a file is `5` in a trial's record, not `5.0`. Bounds come
+# before it: `Annotated[float, Field(gt=0), AS_WRITTEN]`.
 AS_WRITTEN = WrapValidator(_as_written)
 
 
 def _distinct(items: tuple) -> tuple:
     twice = next((item for place, item in enumerate(items) if item in items[:place]), None)
     if twice is not None:
-        raise ValueError(f"{twice!r} is there twice")
+        raise ValueError(f"{twice!r} is listed twice")
     return items
 
 
-# For a TOML array that names nothing twice: `Annotated[Many[str], *DISTINCT]`.
+# For a TOML array without duplicates: `Annotated[Many[str], *DISTINCT]`.
 DISTINCT = (AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True}))
 
 
 def partly(schema: dict[str, Any]) -> None:
-    """Need nothing of a file that extends another: what it says is not all that holds."""
+    """Require keys only of a file that extends no other: one that does may inherit them."""
     schema |= {"if": {"required": ["extends"]}, "else": {"required": schema.pop("required")}}
 
 
 class Spec(BaseModel):
-    """A part of a file of settings. bench/docs.py reads what stands below its keys."""
+    """A table of a settings file. bench/docs.py describes each key by the string below it."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
 class NamedSpec(Spec):
-    """A whole file, called by the name of the file or of its folder."""
+    """A whole file; its name is that of the file or of its folder."""
 
     _name: str = PrivateAttr("")
 
     def model_post_init(self, context: dict | None) -> None:
-        """Take the name from the validation's context: the file itself does not hold it."""
+        """Take the name from the validation's context, as the file itself does not hold it."""
         self._name = (context or {}).get("name", "")
 
     @property
     def name(self) -> str:
         """The name by which other files refer to it."""
-        # pydantic's own way to a private attribute takes ten times as long: a matrix asks often.
+        # A matrix asks often; pydantic's own access to a private attribute takes ten times as long.
         return self.__pydantic_private__["_name"]
 
     def __hash__(self) -> int:

@@ -14,7 +14,7 @@ CPUS = r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*|first|last|most|all)$"
 
 
 def _of_a_part(schema: dict[str, Any]) -> None:
-    """Leave what a side needs to `_of_a_file`."""
+    """Require nothing here: `_of_a_file` requires the keys of a side."""
     schema.pop("required", None)
 
 
@@ -29,23 +29,23 @@ class Side(Spec):
     model_config = ConfigDict(json_schema_extra=_of_a_part)
 
     ssh: str | None = Field(None, pattern=r"^[^-\s][^\s]*$")
-    """How `ssh` reaches it: a name of ~/.ssh/config, or user@host; default: this machine. Only for
-    kind ssh."""
+    """Where `ssh` connects to: a name of ~/.ssh/config, or user@host; default: this machine. Only
+    for kind ssh."""
     folder: str = Field(FOLDER, min_length=1, pattern=r"^[^-\x00-\x1f][^\x00-\x1f]*$")
-    """Where the project is copied to there, relative to the home; it holds what is built. Only for
+    """The folder there, relative to the home, that the project is copied to and built in. Only for
     kind ssh."""
     python: str = Field("python3", pattern=r"^[^-\x00-\x1f][^\x00-\x1f]*$")
     """The Python there, 3.11 or later, that starts the agent. Only for kind ssh."""
     address: str = Field(pattern=ADDRESS)
-    """Its IPv4 address under test and the prefix length; for kind ssh, one that it has."""
+    """Its IPv4 address for the load, with the prefix length; for kind ssh, one that it has."""
     cpus: str = Field(pattern=CPUS)
     """Its CPUs, as taskset writes them; or "last" (the last quarter of the machine's, at least
     one), "first" (the others), "most" (the others if they are several, else all), "all"."""
     sysctl: dict[Setting, Level]
-    """Kernel settings of the host's namespace; those of a machine are restored."""
+    """Kernel settings of the host's namespace; a machine's own are restored after each trial."""
     governor: str | None = Field(None, pattern=r"^[a-z]+$")
-    """The frequency governor that its CPUs have meanwhile, such as performance; it is restored.
-    Only for kind ssh, and where the kernel has one."""
+    """The frequency governor of its CPUs during a trial, such as performance; it is restored. Only
+    for kind ssh, and where the kernel has one."""
 
     @property
     def host_address(self) -> str:
@@ -57,18 +57,18 @@ class ServerSide(Side):
     """The server's host."""
 
     cpus_all: str | None = Field(None, pattern=CPUS)
-    """The server's CPUs for variants with schedulers=all, where they differ."""
+    """The server's CPUs for variants with schedulers=all; default: `cpus`."""
     cpu_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = None
     """The share of each of its CPUs that the server may use, by a cgroup's quota; default: all of
     it."""
     cpu_period_us: int | None = Field(None, ge=1000, le=1_000_000)
     """The length of the periods in which the share is counted."""
     jitter: str | None = None
-    """Words after `netem` for what the server sends (tc-netem(8)); not in force where the kernel
-    has no netem, as trial.json then says."""
+    """Arguments of `netem` for what the server sends (tc-netem(8)); where the kernel has no netem,
+    it is not in force, and trial.json says so."""
     memory_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = None
-    """The share of the machine's memory that the server may use, by a cgroup's limit where one can
-    be made; beyond it the server is killed, which is a result; default: all of it."""
+    """The share of the machine's memory that the server may use, limited by a cgroup where one can
+    be made; a server that exceeds it is killed, which is a result; default: all of it."""
 
     @model_validator(mode="after")
     def _share_of_a_period(self) -> "ServerSide":
@@ -83,18 +83,17 @@ class ClientSide(Side):
     name: str | None = Field(None, pattern=r"^[a-z][a-z0-9-]*$")
     """Its name in records; default: "client", or "client1", "client2" and so on."""
     address: str | None = Field(None, pattern=ADDRESS)
-    """Its IPv4 address under test and the prefix length; for kind ssh, one that it has."""
+    """Its IPv4 address for the load, with the prefix length; for kind ssh, one that it has."""
     cpus: str | None = Field(None, pattern=CPUS)
-    """Its CPUs, as those of the server are written."""
+    """Its CPUs, written like the server's."""
     sources: Many[Annotated[str, Field(pattern=r"^[0-9.]+(/[0-9]+)?$")]] = ()
-    """Addresses or networks that it connects from in turn, beyond what one address has ports for;
-    default: its own. For kind ssh, those that it has."""
+    """Addresses or networks that it connects from in turn, for more connections than one address
+    has ports; default: its own address. For kind ssh, those that it has."""
     spare_sources: str | None = Field(None, pattern=r"^[0-9.]+/[0-9]+$")
-    """A network, of whose addresses the load generator roundtrip takes as many as a load of more
-    connections than one address has ports for needs; default: none. For kind ssh, those that it
-    has."""
+    """A network whose addresses the load generator roundtrip uses, as many as a load needs that has
+    more connections than one address has ports; default: none. For kind ssh, those that it has."""
     sysctl: dict[Setting, Level] = Field(default_factory=dict)
-    """Kernel settings of the host's namespace; those of a machine are restored."""
+    """Kernel settings of the host's namespace; a machine's own are restored after each trial."""
 
     @model_validator(mode="after")
     def _spare_sources_are_a_network(self) -> "ClientSide":
@@ -106,7 +105,7 @@ class ClientSide(Side):
 class Testbed(NamedSpec):
     """Where client and server run."""
 
-    # pytest would take it for a test.
+    # Otherwise pytest takes it for a test.
     __test__ = False
 
     model_config = ConfigDict(json_schema_extra=_of_a_file)
@@ -154,7 +153,7 @@ class Testbed(NamedSpec):
     def _keys_of_its_kind(self) -> "Testbed":
         if self.kind == "ssh":
             if self.server.jitter is not None:
-                raise ValueError("`jitter` would stay on a machine's own link: not for kind ssh")
+                raise ValueError("`jitter` is not for kind ssh: it would stay on a machine's link")
             return self
         for side in (self.server, *self.client_sides):
             for key in ("ssh", "folder", "python", "governor"):
@@ -164,7 +163,7 @@ class Testbed(NamedSpec):
 
     @cached_property
     def client_sides(self) -> tuple[ClientSide, ...]:
-        """The clients, each with what all have in common."""
+        """The clients, each with the keys that all have in common."""
         common = self.client.model_dump(exclude_unset=True)
         return tuple(
             ClientSide.model_validate(_over(common, client.model_dump(exclude_unset=True)))
@@ -173,7 +172,7 @@ class Testbed(NamedSpec):
 
     @cached_property
     def client_names(self) -> tuple[str, ...]:
-        """What the clients are called, in their order."""
+        """The names of the clients, in their order."""
         several = len(self.client_sides) > 1
         return tuple(
             side.name or (f"client{place}" if several else "client")
@@ -182,7 +181,7 @@ class Testbed(NamedSpec):
 
     @cached_property
     def as_written(self) -> dict[str, Any]:
-        """The keys that its file and those that it extends give it."""
+        """The keys that are set in its file or in one that it extends."""
         return self.model_dump(exclude_unset=True, exclude={"extends"})
 
 

@@ -13,7 +13,7 @@ from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.server import Server, fingerprint
 from deathmatch.plan.spec import Level
 
-# The factor that every experiment has: which of a server's own configurations runs.
+# The factor that every experiment has: the configuration of the server that runs.
 CONFIGURATION = "configuration"
 # A search for a capacity takes the deepest level of this factor.
 BACKLOG = "backlog"
@@ -28,7 +28,7 @@ class Variant(BaseModel):
 
     @cached_property
     def name(self) -> str:
-        """The factors as one folder name: `backlog=128,schedulers=one`."""
+        """The name of its folder: `backlog=128,schedulers=one`."""
         return ",".join(f"{name}={level}" for name, level in self.factors.items()) or "default"
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Variant(BaseModel):
         return self.name
 
     def __eq__(self, other: object) -> bool:
-        """Compare the factors, their order included, as the name has it."""
+        """Compare the names: the factors, and their order."""
         return isinstance(other, Variant) and self.name == other.name
 
     def __hash__(self) -> int:
@@ -45,7 +45,7 @@ class Variant(BaseModel):
 
 
 class Trial(BaseModel):
-    """A cell of the matrix. Its path is its name: trials with the same path are equal."""
+    """A cell of the matrix. Trials with the same path are equal."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -77,20 +77,20 @@ class Trial(BaseModel):
 
     @property
     def configuration(self) -> str | None:
-        """The name of the server's configuration that runs; None where it has none."""
+        """The name of the server's configuration that runs; None if it has none."""
         return self.variant.factors.get(CONFIGURATION)
 
     @property
     def load_generator(self) -> str | None:
-        """The load generator that offers the load; None where there is none."""
+        """The load generator; None if there is none."""
         return self.variant.factors.get(registry.FACTOR, self.experiment.client)
 
     @property
     def placeholders(self) -> dict[str, Level]:
-        """What the matrix fills into the server's command.
+        """The placeholders of the server's command and their values.
 
-        They are its factors, what its configuration sets, {experiment} and {configuration},
-        "default" where there is none.
+        They are its factors, the keys of its configuration, {experiment} and {configuration}, which
+        is "default" if there is none.
         """
         own = {}
         if self.configuration is not None:
@@ -100,32 +100,26 @@ class Trial(BaseModel):
 
     @property
     def warm_up_s(self) -> float:
-        """For how many seconds the server is asked before it is timed.
-
-        The longer of what the server needs and what the dataset plans for the experiment.
-        """
+        """The warm-up in seconds: the server's or the dataset's, whichever is longer."""
         return max(self.plan.warm_up_s or 0, self.server.warm_up_s)
 
     @property
     def duration_s(self) -> float | None:
-        """For how long each rate is offered: the time of one of its levels, else the dataset's.
+        """How long each rate is offered, in seconds: a level's own time, or the dataset's.
 
-        None where no rate is offered.
+        None if no rate is offered.
         """
-        for name, level in self.variant.factors.items():
-            factor = self.experiment.factors.get(name)
-            if factor and (own := (factor.durations_s or {}).get(level)):
-                return own
-        return self.plan.duration_s
+        return self._of_level("durations_s") or self.plan.duration_s
 
     @property
     def search(self) -> dict[str, Any] | None:
         """The settings of the search for the server's capacity; None if there is no search.
 
-        The dataset's keys but `servers`, and `backlog`: the deepest that the server and the
-        experiment know, if that is a factor. There is none for a variant with another backlog or
-        kernel setting than the default: it would be the same again, or in another queue. With an
-        overload, which differs by them, every variant of the light client has one.
+        They are the dataset's keys without `servers`, and, if it is a factor, `backlog`: the
+        deepest level of server and experiment. A variant with a backlog or kernel setting other
+        than the default is not searched, as the capacity would be the same, or that of another
+        queue. With an overload, which depends on them, every variant of the light client is
+        searched.
         """
         plan = self.plan.search
         if plan is None or (plan.servers and self.server.name not in plan.servers):
@@ -154,16 +148,20 @@ class Trial(BaseModel):
         return asked | ({BACKLOG: max(backlogs)} if backlogs else {})
 
     def testbed(self, default: str) -> str:
-        """Return the testbed on which it runs: that of one of its levels, else the default one."""
+        """Return the testbed on which it runs: a level's own, or the default one."""
+        return self._of_level("testbeds") or default
+
+    def _of_level(self, key: str) -> Any:
+        """Return the value of a level in a table of its factor; None if no level has one."""
         for name, level in self.variant.factors.items():
             factor = self.experiment.factors.get(name)
-            if factor and (own := (factor.testbeds or {}).get(level)):
+            if factor and (own := (getattr(factor, key) or {}).get(level)):
                 return own
-        return default
+        return None
 
     @property
     def _load(self) -> dict[str, Any]:
-        """What the client asks for, as experiment, variant, dataset and server have it."""
+        """The load, as experiment, variant, dataset and server define it."""
         load = self.experiment.load_as_written | {
             factor.load: self.variant.factors[name]
             for name, factor in self.experiment.factors.items()
@@ -176,11 +174,10 @@ class Trial(BaseModel):
     def spec(self) -> dict[str, Any]:
         """Return everything that decides what the trial measures, ready for JSON.
 
-        Keys: factors, sysctl (what the factors set in the server's namespace), client (or
-        measures, where there is none), load, conformance, server_sha256, the keys that
-        `Experiment.steps` names, churn and system_calls_rate_rps if the experiment has them, and
-        search if there is one.
-        Snakemake measures a trial again when this changes.
+        Keys: factors, sysctl (set by factors in the server's namespace), client (or measures),
+        load, conformance, server_sha256, those of `Experiment.steps` and OPTIONS, churn and
+        system_calls_rate_rps if the experiment has them, and search if there is one. Snakemake
+        measures a trial again when it changes.
         """
         experiment, factors = self.experiment, self.variant.factors
         if experiment.client is not None:

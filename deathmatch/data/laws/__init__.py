@@ -1,9 +1,9 @@
-"""The laws that every sound measurement obeys: each point is held against all of them.
+"""The laws that every sound measurement obeys: each point is checked by all of them.
 
-In: an experiment's tables, but for `probes`: a moment's load that is too much half of the time is
-no point, and the search itself judges it. Out: which laws could judge a point, and which it breaks.
-A point that breaks one stays in the tables, marked with the law's ID, and is left out of figures
-and verdicts, as a whole or with the columns that the law is about.
+In: an experiment's tables without `probes`, which are no points: the search itself judges them.
+Out: the laws that apply to a point, and those that it breaks. A point that breaks one stays in the
+tables, marked with the law's ID, and is left out of figures and verdicts, as a whole or with the
+law's columns.
 """
 
 from collections.abc import Mapping
@@ -28,19 +28,19 @@ LAWS: Mapping[str, Law] = {
 """Every law by its ID, in the order of the paper's table."""
 
 STEADY = time.steady
-# The columns of the points with what the laws found. Null where no law could judge a point.
+# The columns of the points with the laws that apply and those broken; null if no law applies.
 MARKS = {"laws_judged": pl.List(pl.String), "laws_broken": pl.List(pl.String)}
 FINDINGS = {"law": pl.String} | JUDGED
 
 
 def evidence(experiment: str, frames: Mapping[str, pl.DataFrame | pl.LazyFrame]) -> Evidence:
-    """Return an experiment's tables, by their names, as the laws take them."""
+    """Return the evidence for the laws: an experiment's tables, given by name."""
     names = ("trials", "points", "times", "samples", "seconds")
     return Evidence(files.experiment(experiment), *(frames[name] for name in names))
 
 
 def judgements(given: Evidence) -> pl.DataFrame:
-    """Return every judgement: KEY, FINDINGS and `broken`; none where no load was offered."""
+    """Return every judgement: KEY, FINDINGS and `broken`; none if no load was offered."""
     if given.client is None:
         return pl.DataFrame(schema=FINDINGS | {"broken": pl.Boolean})
     parts = [law.judgements(given) for law in LAWS.values()]
@@ -48,7 +48,7 @@ def judgements(given: Evidence) -> pl.DataFrame:
 
 
 def marked(points: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
-    """Return the points with MARKS, which are made of these judgements."""
+    """Return the points with MARKS from the judgements."""
     points = points.drop(MARKS, strict=False)
     if judged.is_empty():
         return points.with_columns(pl.lit(None, kind).alias(name) for name, kind in MARKS.items())
@@ -60,20 +60,17 @@ def marked(points: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
 
 
 def upheld(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points that break no law which leaves a point out as a whole.
-
-    Points that were not held against the laws are all returned.
-    """
+    """Return the points that break no law without columns; all points if there are no MARKS."""
     return _obeying(points, [law.id for law in LAWS.values() if not law.columns])
 
 
 def readable(points: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Return the points that break no law which leaves out this column, or histogram."""
+    """Return the points that break no law about this column or histogram."""
     return _obeying(points, [law.id for law in LAWS.values() if column.startswith(law.columns)])
 
 
 def steady(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points of which times may be read: the run neither drifted nor jumped."""
+    """Return the points whose times are valid: the run neither drifted nor jumped."""
     return readable(points, "latency")
 
 

@@ -1,6 +1,6 @@
-"""Conservation: what was begun is answered, has failed or is under way, and nothing else.
+"""Conservation: everything begun is answered, has failed or is under way.
 
-It is counted by integers, so that no bound has slack; but for Little's law, of times and rates.
+Counts are integers, so that their bounds have no slack; only Little's law is about times and rates.
 """
 
 import polars as pl
@@ -8,19 +8,19 @@ import polars as pl
 from deathmatch.data.laws.law import ALONE, KEY, Evidence, judged, law, nothing
 from deathmatch.load import httperf, wsload_summary
 
-# IPv4 20 (RFC 791) and TCP 20 to 60 (RFC 9293): what a segment takes in addition to its data.
+# The headers of a segment: IPv4 20 (RFC 791) and TCP 20 to 60 (RFC 9293).
 MOST_HEADERS_BYTES = 80
 # httperf prints sizes to one decimal.
 HALF_BYTE_STEP = 0.05
-# roundtrip's bins are at most 0.8 % wide and its times taken as their centres.
+# roundtrip's bins are at most 0.8 % wide, and a time is its bin's centre.
 HALF_BIN = 0.004
-# Between an answer and the next request roundtrip reads its clock twice and calls nothing else; the
-# reference dataset has 0.25 % at most. More is a client that does not send when it may.
+# Between an answer and the next request roundtrip only reads its clock twice: at most 0.25 % of the
+# time in the reference dataset. A client that is idle for longer does not send when it may.
 IDLE_SHARE = 0.05
 # httperf prints mean times in 0.1 ms.
 HALF_STEP_US = 50
-# Descriptors of a load generator that are no connections, and by how much of the connections begun
-# since the last sample its counters may be off that are read after one another.
+# A load generator's descriptors that are no connections; and the error of its counters, which are
+# read one after another, as a share of the connections begun since the last sample.
 OWN_DESCRIPTORS, SKEW = 8, 0.1
 
 
@@ -50,7 +50,7 @@ def connections(evidence: Evidence) -> pl.DataFrame:
     if evidence.client != "httperf":
         return nothing(evidence)
     points = evidence.with_counted("connection_time")
-    # Those that it had no descriptor or port for were never begun.
+    # Connections for which it had no descriptor or port were never begun.
     begun = pl.col("connections") + pl.sum_horizontal(httperf.OWN_ERRORS)
     ended = pl.col("counted") + pl.col("errors_total")
     # A connection of several requests may fail after a first answer, and one when it is closed.
@@ -80,10 +80,9 @@ def histogram(evidence: Evidence) -> pl.DataFrame:
 def bytes_received(evidence: Evidence) -> pl.DataFrame:
     """The bytes that the client's kernel received are those of the replies and headers.
 
-    Every byte of an answer came in a segment, with headers of its own.
-
-    Answers of connections that failed are not counted by the client, handshakes of WebSocket are
-    of any length: there, only the least is known.
+    Every byte of an answer came in a segment with headers. There is no upper bound if connections
+    failed, whose answers the client does not count, or for WebSocket, whose handshakes have any
+    length.
     """
     points, replies = evidence.reported, pl.col("replies")
     if evidence.client == "wsload":
@@ -121,8 +120,7 @@ def little(evidence: Evidence) -> pl.DataFrame:
     """The rate of replies times their mean time is the mean number under way.
 
     J. D. C. Little, A Proof for the Queuing Formula L = λW, Operations Research 9 (1961). It holds
-    for any system and any order of service, so that only a wrong count, a wrong time or a wrong
-    duration breaks it. Each load generator reports another number to compare with.
+    for any system and order of service, so that only a wrong count, time or duration breaks it.
     """
     if evidence.client == "roundtrip":
         return _round_trips(evidence)
@@ -134,7 +132,7 @@ def little(evidence: Evidence) -> pl.DataFrame:
 def _round_trips(evidence: Evidence) -> pl.DataFrame:
     """Each connection has at most one request under way; in closed loop, always one.
 
-    Where a connection was lost, the time until it stood again is in no service time.
+    No service time includes the time until a lost connection was open again.
     """
     points = evidence.with_counted("service_time")
     kept = (pl.col("errors_total") == 0) & (pl.col("idle_losses") == 0)
@@ -149,10 +147,10 @@ def _round_trips(evidence: Evidence) -> pl.DataFrame:
 
 
 def _connections(evidence: Evidence) -> pl.DataFrame:
-    """The connections that were answered are no more than the kernel saw under way, nor fewer.
+    """The mean number of answered connections is that which the kernel saw under way.
 
     Between two samples that saw a and b connections, with n begun meanwhile, there were at most
-    a + n at any time and at least b - n. Those that failed were under way too, each for no longer
+    a + n at any time and at least b - n. Failed connections were under way, too, each for no longer
     than httperf waits.
     """
     points = evidence.with_counted("connection_time").join(
@@ -170,7 +168,7 @@ def _connections(evidence: Evidence) -> pl.DataFrame:
         points,
         pl.col("counted") * mean_us / pl.col("test_duration_us"),
         pl.max_horizontal(fewest - failed - step, pl.lit(0.0)),
-        # Several clients' peaks are unknown: then it is the samples alone.
+        # The peak of several clients is null: then only the samples bound the number.
         pl.min_horizontal(most, pl.col("concurrent_connections")) + step,
     )
 
@@ -180,7 +178,7 @@ def _sampled(during: pl.DataFrame) -> pl.DataFrame:
     begun = (1 + SKEW) * pl.col("client_active_opens").diff().over(KEY)
     took_us = pl.col("time_us").diff().over(KEY)
     before = pl.col("client_descriptors").shift().over(KEY)
-    # Not counted: its other descriptors, and connections that may have begun since the last sample.
+    # Without its other descriptors, and connections that may have begun since the last sample.
     least = (pl.col("client_descriptors") - OWN_DESCRIPTORS - begun).clip(0)
     bounded = during.with_columns(most=took_us * (before + begun), fewest=took_us * least)
     known = pl.col("most").count() == pl.len() - 1

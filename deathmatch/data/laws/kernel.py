@@ -1,19 +1,19 @@
-"""What the kernel counted against what the load generator says, and against itself."""
+"""The kernel's counters compared with the load generator's report, and with each other."""
 
 import polars as pl
 
 from deathmatch.data.laws.law import ALONE, KEY, RATE, TRIAL, Evidence, judged, law, nothing
 from deathmatch.load.registry import IDLE_FACTOR
 
-# A SYN is sent again after 1 s at the earliest (RFC 6298, 2.1); a bin's centre lies below by half
-# of its width, and wsload's times of seconds are rounded to three digits.
+# A SYN is sent again after 1 s at the earliest (RFC 6298, 2.1). A bin's centre may be lower by half
+# of its width, and wsload's times are rounded to three digits.
 RETRY_US = 985_000
 CPU_QUEUE_PACKETS = 1000
-"""Packets that wait for a CPU before any listener sees them: `net.core.netdev_max_backlog`.
+"""The longest queue of packets in front of the listeners: `net.core.netdev_max_backlog`.
 
-Linux's own setting, which no testbed changes. /proc/net/softnet_stat counts what goes beyond.
+This is Linux's default, which no testbed changes; /proc/net/softnet_stat counts dropped packets.
 """
-# Counters of the network, which no end of a process takes away.
+# Counters of the network, which do not fall when a process ends.
 _COUNTERS = ("server_listen", "server_passive", "server_sync", "server_retr", "server_resets",
              "client_active", "client_attempt", "client_syn", "client_received",
              "client_sent")  # fmt: skip
@@ -47,8 +47,8 @@ def opens(evidence: Evidence) -> pl.DataFrame:
 def accepts(evidence: Evidence) -> pl.DataFrame:
     """The server's kernel accepted each connection that was answered.
 
-    It made a socket for each (PassiveOpens). There may be more: those of its own processes among
-    each other, and those that failed.
+    It made a socket for each (PassiveOpens). There may be more: connections between the server's
+    own processes, and those that failed.
     """
     accepts = pl.col("server_passive_opens")
     if evidence.client == "httperf":
@@ -71,7 +71,7 @@ def held(evidence: Evidence) -> pl.DataFrame:
     if IDLE_FACTOR in evidence.points.columns:
         asked = pl.col(IDLE_FACTOR)
         ran = evidence.reported.filter(pl.col("server_state") == "ran")
-        # Of a load that opens connections at a rate, any of them may stand yet.
+        # If a load opens connections at a rate, any of them may still be open.
         busy = evidence.load.get("connections", pl.col("connections"))
         return judged(ran, pl.col("idle_held"), asked, asked + busy)
     if evidence.client != "wsload":
@@ -80,7 +80,7 @@ def held(evidence: Evidence) -> pl.DataFrame:
         seen=pl.col("client_established").max()
     )
     points = evidence.reported.join(most, on=KEY, how="left")
-    # Where every connection stood early, the samples after that saw all.
+    # If every connection was open early, later samples saw all of them.
     early = pl.col("handshake_time_max_us") < 0.8 * pl.col("duration_us")
     all_stood = pl.col("outcome_completed") == pl.col("connections")
     held = pl.when(early & all_stood).then("connections_upgraded")
@@ -105,10 +105,8 @@ def drops(evidence: Evidence) -> pl.DataFrame:
 def retries(evidence: Evidence) -> pl.DataFrame:
     """On one machine, a SYN is sent again only if the listener dropped it.
 
-    On a link that loses nothing a SYN is sent again only because the server dropped it.
-
-    A server that ends takes half-open connections with it, which no counter shows. If more SYNs
-    come at a time than a CPU's queue of packets holds, some never reach the listener.
+    The link loses nothing. But half-open connections of a server that ends are lost uncounted, and
+    if more SYNs come at a time than a CPU's queue holds, some never reach the listener.
     """
     here = evidence.reported.filter(ALONE, pl.col("server_state") == "ran")
     if "connections_opening_max" in here.columns:
@@ -124,7 +122,7 @@ def retries(evidence: Evidence) -> pl.DataFrame:
 def retry_times(evidence: Evidence) -> pl.DataFrame:
     """A connection whose SYN was sent again took a second, or failed.
 
-    Within a time limit of so many seconds a SYN goes again at most as often.
+    A SYN is sent again at most once for each second of the time limit.
     """
     if evidence.client not in ("httperf", "wsload"):
         return nothing(evidence)
@@ -152,7 +150,7 @@ def retry_times(evidence: Evidence) -> pl.DataFrame:
 def queue(evidence: Evidence) -> pl.DataFrame:
     """No accept queue is longer than its limit.
 
-    Linux lets one more wait than the listener asked for (sk_acceptq_is_full); a thread has one
+    Linux allows one more than the listener asked for (sk_acceptq_is_full); a thread has one
     listener at most.
     """
     most = pl.col("accept_queue_limit") + pl.max_horizontal("server_threads", pl.lit(1))

@@ -1,7 +1,7 @@
-"""What a law is: a statement with a bound, and a function that judges a dataset's tables by it.
+"""A law: a statement with a bound, and a function that judges a dataset's tables by it.
 
-In: the tables of one experiment. Out: a row for each point that a law could judge, with what was
-seen and the bounds that it must lie in.
+In: the tables of one experiment. Out: a row for each point that the law applies to, with the value
+seen and its bounds.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,15 +18,15 @@ TRIAL = ["server", "variant", "n"]
 KEY = [*TRIAL, RATE]
 # `seen` must lie between the two bounds, inclusive; a bound that is null does not apply.
 JUDGED = {"seen": pl.Float64, "at_least": pl.Float64, "at_most": pl.Float64}
-# A host that is a machine of its own counts what else runs there too: ssh, at least.
+# A separate machine's counters include other programs: ssh, at least.
 ALONE = pl.col("machines").is_null()
-# The share by which a sum of floats may differ from itself.
+# The relative rounding error of a sum of floats.
 _DIGITS = 1e-9
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The tables of one experiment, and what it says of itself."""
+    """The tables of one experiment, and its specification."""
 
     spec: Experiment
     trials: pl.DataFrame
@@ -47,19 +47,19 @@ class Evidence:
 
     @cached_property
     def reported(self) -> pl.DataFrame:
-        """The points whose load generator's report is whole, with what their trial ran on."""
+        """The points with a whole report of the load generator, and their trial's machine."""
         own = ["cpus", "server_cpus", "client_cpus", "clients", "machines", "load_generator"]
         points = self.points.filter(pl.col("report") == "whole")
         return points.join(self.trials.select(*TRIAL, *own), on=TRIAL)
 
     @cached_property
     def during(self) -> pl.DataFrame:
-        """The samples that were taken while a rate was offered, in their order."""
+        """The samples taken while a rate was offered, in their order."""
         return self.samples.drop_nulls(RATE)
 
     @cached_property
     def _counted(self) -> pl.DataFrame:
-        """What `with_counted` adds, for each quantity: several laws ask for the same."""
+        """The columns that `with_counted` adds, for each quantity, as several laws need them."""
         grouped = self.times.lazy().group_by(*KEY, "quantity", maintain_order=True)
         return grouped.agg(
             counted=pl.col("count").sum(),
@@ -70,7 +70,7 @@ class Evidence:
     def with_counted(self, quantity: str) -> pl.DataFrame:
         """Return `reported` with `counted`, `total_us` and `longest_us` of a quantity's histogram.
 
-        A point without a bin has none counted.
+        They are 0 for a point without a bin.
         """
         of_it = self._counted.filter(quantity=quantity).drop("quantity")
         joined = self.reported.join(of_it, on=KEY, how="left", maintain_order="left")
@@ -78,16 +78,16 @@ class Evidence:
 
 
 Judge = Callable[[Evidence], pl.DataFrame]
-"""From tables to KEY and JUDGED: at least a row for each point that it can judge, no other."""
+"""Returns KEY and JUDGED: one row or more for each point that it can judge, and no other."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """A law: its identifier, what it states, the source of that, the bound with its slack and why.
+    """A law: its identifier, statement, source, and bound, with the reason for its slack.
 
-    Severities: "reject", no sound measurement breaks it; "warn", a sound measurement of a run that
-    has no number to give may break it. A point that breaks a law is left out of figures and
-    verdicts; if it has `columns`, only columns and histograms whose names begin so are.
+    Severities: "reject", no sound measurement breaks it; "warn", a sound measurement may break it
+    if its run has no valid number. A point that breaks a law is left out of figures and verdicts;
+    if the law has `columns`, only columns and histograms whose names begin with one of them are.
     """
 
     id: str
@@ -107,10 +107,7 @@ class Law:
 def law(
     id: str, severity: str, source: str, *, bound: str, columns: tuple[str, ...] = ()
 ) -> Callable[[Judge], Law]:  # fmt: skip
-    """Return a decorator that makes a law of the function that judges it.
-
-    What it states is the first paragraph of the function's docstring.
-    """
+    """Return a decorator that makes a law; its statement is the docstring's first paragraph."""
 
     def made(judge: Judge) -> Law:
         statement = " ".join((judge.__doc__ or "").partition("\n\n")[0].split())
@@ -125,7 +122,7 @@ def judged(
     at_least: pl.Expr | float | None,
     at_most: pl.Expr | float | None,
 ) -> pl.DataFrame:
-    """Return KEY and JUDGED of the rows of which `seen` and a bound are known."""
+    """Return KEY and JUDGED of the rows with a known `seen` and bound."""
     chosen = frame.select(
         *KEY, seen=_number(seen), at_least=_number(at_least), at_most=_number(at_most)
     )
@@ -134,7 +131,7 @@ def judged(
 
 
 def broken() -> pl.Expr:
-    """Return whether a judgement says that the law is broken."""
+    """Return whether the value seen is beyond a bound."""
     slack = _DIGITS * pl.col("seen").abs()
     below = pl.col("seen") < pl.col("at_least") - slack
     above = pl.col("seen") > pl.col("at_most") + slack

@@ -6,13 +6,13 @@ from deathmatch.agent.kernel import IDLE
 from deathmatch.data.laws.law import KEY, RATE, TRIAL, Evidence, judged, law, nothing
 from deathmatch.data.steadiness import LEAST_CHANGE, PLATEAU
 
-# Quantities of which wsload's report has quantiles, by how their columns begin.
+# The prefixes of the columns with quantiles in wsload's report.
 _QUANTITIES = ("handshake_time", "message_latency", "service_time", "connection_time")
 _ORDER = ("p50", "p95", "p99", "p999", "max")
 # httperf prints times in 0.1 ms, and its median is that of a bin of 1 ms.
 PRINTED_US = 1_100
-# A sample's counters are read after one another, on a busy machine over tens of milliseconds; a
-# client's times begin with its process.
+# A sample's counters are read one after another, which takes tens of milliseconds on a busy
+# machine; a client's times begin with its process.
 READING_US = 100_000
 
 
@@ -42,7 +42,7 @@ def quantiles(evidence: Evidence) -> pl.DataFrame:
         ]
     else:
         pairs = [(pl.col("send_lag_p95_us"), pl.col("send_lag_p99_us"))]
-    # A quantile that lies among what never ended is null: it is in no pair.
+    # A quantile is null if that share never ended: it is in no pair.
     inverted = [(low > high).fill_null(False).cast(pl.Int64) for low, high in pairs]
     return judged(points, pl.sum_horizontal(inverted), None, 0)
 
@@ -67,7 +67,7 @@ def longest(evidence: Evidence) -> pl.DataFrame:
 
 
 def _timed(evidence: Evidence) -> pl.DataFrame:
-    """Return the points with their trial's CPUs and `wall_us`, from first sample to last."""
+    """Return the points with their trial's CPUs and `wall_us`, the time between end samples."""
     wall_us = pl.col("time_us").last() - pl.col("time_us").first()
     walls = evidence.during.group_by(KEY, maintain_order=True).agg(wall_us=wall_us)
     cpus = evidence.trials.select(*TRIAL, "cpus", "server_cpus")
@@ -81,8 +81,8 @@ def _timed(evidence: Evidence) -> pl.DataFrame:
 def cpu(evidence: Evidence) -> pl.DataFrame:
     """A server's CPU time and its CPUs' idle time are no more than the time that passed.
 
-    Linux measures idle time. It samples what a busy CPU does at the clock tick, which stops while
-    the CPU is idle: the other modes need not add up to the rest.
+    Linux measures idle time, but samples the other modes at the clock tick, which stops while the
+    CPU is idle: they need not add up to the rest.
     """
     count = pl.coalesce(pl.col("server_cpus").list.len(), "cpus")
     idle_us = sum(pl.col(f"server_cpus_{mode}_us").fill_null(0) for mode in IDLE)
@@ -98,7 +98,7 @@ def client_cpu(evidence: Evidence) -> pl.DataFrame:
     """A load generator's CPU time is no more than its threads had."""
     points, count = evidence.reported, pl.max_horizontal("clients", pl.lit(1))
     if evidence.client == "wsload":
-        # It has threads that write.
+        # It has several threads.
         count = count * pl.col("cpus")
         used_us = pl.col("client_cpu_us")
         lasted_us = pl.col("duration_us") + 1e6 * (
@@ -114,7 +114,7 @@ def client_cpu(evidence: Evidence) -> pl.DataFrame:
     "LAW-STEADY", "warn", "Mann 1945; Kendall 1975; Hamed and Rao 1998; Pettitt 1979",
     bound="a change of 10 %, at 1 % of false alarms (Mann-Kendall with Hamed and Rao's "
     "correction, Pettitt), of ten intervals or more",
-    # While a queue grows, times depend on how long the run is; what was counted does not.
+    # While a queue grows, times depend on the length of the run; counts do not.
     columns=("message_latency", "latency", "service_time", "response_time", "connection_time"),
 )  # fmt: skip
 def steady(evidence: Evidence) -> pl.DataFrame:
@@ -129,6 +129,6 @@ def fair(evidence: Evidence) -> pl.DataFrame:
     """No connection that stood to the end got nothing, where most messages were echoed."""
     if evidence.client != "wsload":
         return nothing(evidence)
-    # Where half of all is lost, connections that get nothing are to be expected.
+    # If half of the messages are lost, some connections are expected to get nothing.
     served = evidence.reported.filter(2 * pl.col("replies") >= pl.col("messages_due"))
     return judged(served, pl.col("connections_starved"), None, 0)

@@ -1,7 +1,4 @@
-"""What a dataset must be as a whole: planned, of one origin, in rounds, unchanged, told once.
-
-Plain functions from the evidence to findings.
-"""
+"""Checks of a whole dataset, from the evidence to findings: its plan, origin, rounds, files."""
 
 import datetime as dt
 import getpass
@@ -28,23 +25,23 @@ APART = "measure these trials again, or keep them in a dataset of their own"
 COMMIT = "commit, and measure again; or waive it in the dataset's file, with the reason"
 COUNTED = "find out what counted wrongly, and measure these trials again"
 CHECKSUMS = "checksums.sha256"
-# The servers of a frozen dataset keep the fingerprint that their sources had.
+# In a frozen dataset it may differ from that of today's sources.
 SOURCES = "server_sha256"
 LONGEST_ROUND = dt.timedelta(hours=1)
 PROCESSOR = ("governors", "turbo", "smt_active")
-# A throttled server's group has a name of its own in each trial.
+# A throttled server's cgroup has a different name in each trial.
 GROUP = re.compile(r"/sys/fs/cgroup\S*")
-# Each of several clients has its own; what is offered does not depend on them.
+# Options of clients that do not change the load.
 PLACES = re.compile(r" --(?:source|start-at)=\S+")
-# Names of machines and users that tell nothing.
+# Names of machines and users that are not private.
 COMMON = {"debian", "localhost", "nixos", "nobody", "root", "ubuntu", "user"}
 HOMES = r"(?:/home/[\w.-]+|/root|/Users/[\w.-]+)/"
 
 
 def planned(evidence: Evidence) -> Iterator[Finding]:
-    """Each planned trial is there, those of a variant from 1 on, and none that cannot be.
+    """Each planned trial is there, from number 1 on for each variant, and no impossible one.
 
-    A frozen dataset's plan may have changed since.
+    The plan of a frozen dataset may have changed later.
     """
     due = {*evidence.wanted}
     for where in evidence.found:
@@ -52,18 +49,18 @@ def planned(evidence: Evidence) -> Iterator[Finding]:
         trial = evidence.planned.get(where)
         least = evidence.dataset.repetitions(trial.plan) if trial else 1
         count = max(least, int(n) if n.isdecimal() else 0)
-        # Those of sittings are measured in any order.
+        # Sittings are measured in any order.
         first = count + 1 if evidence.dataset.sittings else 1
         due |= {f"{variant}/{number}" for number in range(first, count + 1)}
         if trial is None and evidence.planned and not evidence.dataset.frozen:
             text = "the dataset has no such trial"
             yield fault("DM-UNPLANNED", where, text, "remove it, or plan it")
     for where in sorted(due - evidence.found):
-        yield fault("DM-MISSING", where, "it is planned, and not there", RUN)
+        yield fault("DM-MISSING", where, "it is planned, but missing", RUN)
 
 
 def in_sittings(evidence: Evidence) -> Iterator[Finding]:
-    """Each trial of a dataset in sittings is of one that was kept, which lacks none."""
+    """Each trial of a dataset in sittings is of an accepted one, and these lack no trial."""
     spec = evidence.dataset
     kept = sittings.latest(spec.name) if spec.sittings else {}
     found: dict[str, list[str]] = {}
@@ -71,7 +68,7 @@ def in_sittings(evidence: Evidence) -> Iterator[Finding]:
         experiment, _, _, n = where.split("/")[-4:]
         name = spec.sitting_of(experiment, int(n)) if n.isdecimal() else None
         if name not in kept or kept[name].refused:
-            yield fault("DM-SITTING", where, "no sitting that was kept has it", RUN)
+            yield fault("DM-SITTING", where, "no accepted sitting has it", RUN)
         else:
             found.setdefault(name, []).append(where)
     for name, places in found.items():
@@ -81,7 +78,7 @@ def in_sittings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def specified(evidence: Evidence) -> Iterator[Finding]:
-    """Each trial was measured as the dataset, its experiment and its server specify it."""
+    """Each trial has the specification of its dataset, experiment and server."""
     for trial in evidence.trials:
         if trial.where not in evidence.planned:
             continue
@@ -93,21 +90,21 @@ def specified(evidence: Evidence) -> Iterator[Finding]:
 
 
 def placed(evidence: Evidence) -> Iterator[Finding]:
-    """A record names the experiment, server, number and seed of the dataset in which it lies."""
+    """A record has the experiment, server and number of its path, and the dataset's seed."""
     for trial in evidence.trials:
         record, (experiment, server, _, n) = trial.record, trial.key
         own = record["experiment"], record["server"], str(record["n"])
         if own != (experiment, server, n):
             yield fault("DM-PLACE", trial.where, f"its record is of {own}", BACK)
-        # The first records have none.
+        # Records of schema version 1 have no seed.
         if record.get("seed", evidence.dataset.seed) != evidence.dataset.seed:
             text = f"seed {record['seed']}, and the dataset's is {evidence.dataset.seed}"
             yield fault("DM-SEED", trial.where, text)
 
 
 def tools_and_machine(evidence: Evidence) -> Iterator[Finding]:
-    """All trials of a round have one kind of machine, those of an experiment one load generator,
-    those of a server one package or store path of each of its tools.
+    """All trials of a round have the same kind of machine, those of an experiment the same load
+    generator, those of a server the same package or store path of each tool.
     """
     trials = [(trial.where, trial.record) for trial in evidence.trials]
     differing = [("DM-TOOLS", *one) for one in tool_differences.differences(trials)]
@@ -131,7 +128,7 @@ def clean_commit(evidence: Evidence) -> Iterator[Finding]:
 def in_rounds(evidence: Evidence) -> Iterator[Finding]:
     """Each trial began within an hour of the middle of its round.
 
-    Ratios are formed within rounds, so that the machine's drift cancels; hours later it does not.
+    Ratios are formed within rounds, so that the machine's drift cancels; over hours it does not.
     """
     rounds: dict[tuple[str, str], dict[str, float]] = {}
     for trial in evidence.trials:
@@ -147,7 +144,7 @@ def in_rounds(evidence: Evidence) -> Iterator[Finding]:
 
 
 def alike(evidence: Evidence) -> Iterator[Finding]:
-    """What must be one in all trials of a group is, as in most of them."""
+    """Trials of a group have the same values; a trial that differs from most is at fault."""
     groups: dict[tuple, dict[str, list[str]]] = {}
     for trial in evidence.trials:
         for check, what, group, value in _must_be_alike(trial):
@@ -162,7 +159,7 @@ def alike(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _must_be_alike(trial: Trial) -> Iterator[tuple[str, str, object, object]]:
-    """Yield check, what it is, the group in which it must be alike, and the trial's value."""
+    """Yield a check, the name of a value, the group that must have the same, and the value."""
     record, spec = trial.record, trial.spec
     experiment, server, *_ = trial.key
     yield "DM-RECORD", "schema version", "", record.get("schema_version", 1)
@@ -210,7 +207,7 @@ def _short(text: str) -> str:
 
 
 def counters(evidence: Evidence) -> Iterator[Finding]:
-    """No counter is impossible; points that break another law are marked, and left out."""
+    """No point breaks a law of severity "reject"; the others are warnings."""
     for experiment, points in evidence.points.items():
         for row in points.explode("laws_broken").drop_nulls("laws_broken").iter_rows(named=True):
             law = LAWS.get(row["laws_broken"])
@@ -223,7 +220,7 @@ def counters(evidence: Evidence) -> Iterator[Finding]:
 
 
 def only_once(evidence: Evidence) -> Iterator[Finding]:
-    """No two trials have a raw log in common, byte by byte."""
+    """No two trials have identical raw logs."""
     known: dict[bytes, str] = {}
     for trial in evidence.trials:
         for name in sorted({client["log"] for point, _ in trial.offers for client in loads(point)}):
@@ -234,19 +231,19 @@ def only_once(evidence: Evidence) -> Iterator[Finding]:
 
 
 def checksums(evidence: Evidence) -> Iterator[Finding]:
-    """Where the dataset has checksums, as sha256sum(1) writes them, each file has its own."""
+    """Each file has its checksum, if the dataset has any, as sha256sum(1) writes them."""
     file = evidence.folder / CHECKSUMS
     for line in file.read_text(errors="replace").splitlines() if file.is_file() else ():
         checksum, _, name = line.partition("  ")
         listed = evidence.folder / name
         digest = hashlib.sha256(listed.read_bytes()).hexdigest() if listed.is_file() else "gone"
         if digest != checksum:
-            text = "it is gone" if digest == "gone" else "its checksum is another"
+            text = "it is gone" if digest == "gone" else "its checksum differs"
             yield fault("DM-CHECKSUMS", evidence.name(name), text, "get the dataset again")
 
 
 def nothing_private(evidence: Evidence) -> Iterator[Finding]:
-    """No record, log or report names somebody's machine, user or folder."""
+    """No record, log or report names the machine, its user or a home folder."""
     names = {socket.gethostname(), getpass.getuser()} - COMMON
     words = [rf"\b{re.escape(name)}\b" for name in sorted(names) if len(name) > 3]
     pattern = re.compile("|".join([HOMES, re.escape(f"{ROOT}/"), *words]))

@@ -1,7 +1,7 @@
-"""A dataset as the checks look at it: records, rows made again from raw logs, tables compared.
+"""The evidence for the checks of a dataset: its records, and its tables made again from raw logs.
 
-In: a dataset's folder, with each experiment's raw logs in its archive or in folders of trials.
-Out: `Evidence`, which holds as long as the `with` block of `gathered`.
+Raw logs are in an experiment's archive, or in folders of trials. `Evidence` is valid within the
+`with` block of `gathered`.
 """
 
 import contextlib
@@ -17,16 +17,16 @@ from rich.progress import track
 
 from deathmatch.checks.findings import Finding
 from deathmatch.data import archive, inventory, records, tables, tidy
+from deathmatch.data.laws.law import TRIAL as KEY
 from deathmatch.errors import UserError
 from deathmatch.plan import record as plan
 from deathmatch.plan import trial as planning
 from deathmatch.plan.dataset import PROBES, TABLES, Dataset
 
-KEY = ["server", "variant", "n"]
-# What reading a damaged log may raise.
+# The errors of reading a damaged log.
 DAMAGED = (UserError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError,
            EOFError, pl.exceptions.PolarsError)  # fmt: skip
-# They come from servers/<name>/server.toml, which may have been reworded since.
+# Columns from servers/<name>/server.toml, which may have been reworded.
 NOT_MEASURED = {"title", "language"}
 AGAIN = "remove the trial's folder and run snakemake: it is measured again"
 REMAKE = "delete the table and run snakemake: it is made again from the raw logs"
@@ -39,20 +39,20 @@ def fault(check: str, where: str, text: str, remedy: str = AGAIN) -> Finding:
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial whose record can be read, and whose raw logs give rows of tables."""
+    """A trial with a readable record, and the table rows made from its raw logs."""
 
     where: str
     """Its folder in the dataset, `data/<dataset>/<experiment>/<server>/<variant>/<n>`."""
     folder: Path
     """Where its raw logs are now."""
     record: dict
-    """As in `trial.json`, with today's keys."""
+    """The content of `trial.json`."""
     rows: Mapping[str, list[dict]] = field(default_factory=dict, repr=False)
-    """Its rows of each table, made of the raw logs."""
+    """Its rows of each table, made from the raw logs."""
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Experiment, server, variant and number, as its folder has them."""
+        """Experiment, server, variant and number, from its folder."""
         return tuple(self.where.split("/")[-4:])
 
     @property
@@ -67,12 +67,12 @@ class Trial:
 
     @property
     def points(self) -> list[dict]:
-        """What the record says of each offered rate, of a trial under load."""
+        """The record's points; none of a trial without load."""
         return self.record["points"] if self.spec.get("client") else []
 
     @property
     def offers(self) -> list[tuple[dict, dict]]:
-        """What the record says of each point and of each probe of a search, with its row."""
+        """The record's points and probes, each with its row."""
         probes = (self.record.get("search") or {}).get("probes", [])
         of_points = zip(self.points, self.rows.get("points", []))
         return [*of_points, *zip(probes, self.rows.get(PROBES, []))]
@@ -85,28 +85,28 @@ class Trial:
 
 @dataclass
 class Evidence:
-    """A dataset as it lies there."""
+    """The content of a dataset's folder, and its plan."""
 
     folder: Path
     dataset: Dataset
     planned: Mapping[str, planning.Trial]
-    """What the dataset plans and may hold by now, by folder."""
+    """The trials that the dataset may hold, by folder."""
     wanted: Sequence[str]
-    """The folders of what it must hold; none of a frozen dataset, whose plan may have grown."""
+    """The folders that it must hold; none for a frozen dataset, whose plan may have grown."""
     trials: list[Trial] = field(default_factory=list)
     found: set[str] = field(default_factory=set)
     """The folders of all trials that have a record, readable or not."""
     points: dict[str, pl.DataFrame] = field(default_factory=dict)
     """Each experiment's table of that name."""
     findings: list[Finding] = field(default_factory=list)
-    """What is wrong with archives, records, logs and tables."""
+    """Faults of archives, records, logs and tables."""
 
     def name(self, *parts: object) -> str:
-        """Return how findings name what is in the dataset's folder."""
+        """Return the name of a place in the dataset's folder, for findings."""
         return "/".join(["data", self.dataset.name, *map(str, parts)])
 
     def reject(self, check: str, where: str, text: str, remedy: str = AGAIN) -> None:
-        """Note a fault."""
+        """Add a fault."""
         self.findings.append(fault(check, where, text, remedy))
 
 
@@ -115,11 +115,11 @@ def gathered(
     folder: Path, dataset: Dataset, possible: Sequence[planning.Trial] = (),
     chosen: Sequence[planning.Trial] = (), *, from_raw: bool = True,
 ) -> Iterator[Evidence]:  # fmt: skip
-    """Yield what there is of a dataset; archives are unpacked aside until the block ends.
+    """Yield a dataset's evidence; archives are unpacked into a temporary folder meanwhile.
 
     `possible` are the trials that it may hold, `chosen` those that it must. Unless `from_raw`, no
-    raw log is read: a trial has its record alone, if that is unpacked, and the laws are applied to
-    the tables as they are. A terminal shows how many experiments are read.
+    raw log is read: trials have only their records, if unpacked, and the laws are applied to the
+    tables as they are. A terminal shows how many experiments are read.
     """
     planned = {str(trial.path): trial for trial in possible}
     evidence = Evidence(folder, dataset, planned, [str(trial.path) for trial in chosen])
@@ -140,7 +140,7 @@ def gathered(
 
 
 def _kept_tables(evidence: Evidence, experiment: str) -> dict[str, pl.DataFrame]:
-    """Return an experiment's tables that can be read and have the columns of their schema."""
+    """Return an experiment's tables that can be read and fit their schemas."""
     kept = {}
     for table in evidence.dataset.tables(experiment):
         file = evidence.folder / experiment / f"{table}.parquet"
@@ -156,7 +156,7 @@ def _kept_tables(evidence: Evidence, experiment: str) -> dict[str, pl.DataFrame]
 
 
 def _recorded(evidence: Evidence, experiment: str, raw: Path) -> Iterator[Trial]:
-    """Yield each trial of an experiment whose record can be read, without rows."""
+    """Yield an experiment's trials with a readable record, without rows."""
     for file in inventory.recorded(raw, experiment):
         where = evidence.name(file.parent.relative_to(raw))
         evidence.found.add(where)
@@ -170,10 +170,10 @@ def _recorded(evidence: Evidence, experiment: str, raw: Path) -> Iterator[Trial]
 def _make_again(
     evidence: Evidence, experiment: str, kept: Mapping[str, pl.DataFrame], aside: Path
 ) -> None:
-    """Compare an experiment's tables with the rows of its raw logs, every value, bit by bit."""
+    """Make an experiment's tables again from its raw logs, and compare every value, bit by bit."""
     file, raw = evidence.folder / experiment / archive.NAME, evidence.folder
     if file.is_file():
-        # It is what is handed on, whatever its folders hold by now.
+        # The archive is what is published, whatever the folders hold.
         raw = aside
         try:
             archive.unpack(file, aside / experiment)
@@ -196,7 +196,7 @@ def _make_again(
         made.append(rows)
         evidence.trials.append(replace(trial, rows=rows))
     for table, due in tidy.framed(experiment, made).items():
-        # A frozen dataset keeps the titles that its servers had.
+        # A frozen dataset keeps the former titles of its servers.
         named = NOT_MEASURED if evidence.dataset.frozen else set()
         for key, text in _differences(due, kept.get(table, due), named):
             evidence.reject("DM-TABLES", evidence.name(experiment, *key), f"{table}{text}", REMAKE)

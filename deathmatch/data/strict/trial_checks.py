@@ -1,6 +1,6 @@
-"""What each trial must show of itself: its load, its answers, its server's settings, its CPUs.
+"""Checks of one trial: its load, its answers, its server's settings, its CPUs.
 
-Plain functions from one trial to the checks that it fails, each with what was seen.
+Each is a function from the trial to the checks that it fails, with what was seen.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,9 +16,9 @@ from deathmatch.plan import files
 from deathmatch.plan.experiment import expected_body
 from deathmatch.plan.record import BEFORE_WALL, ENDED_WELL, MEASURED, client_state, loads
 
-# A server that loses a fifth of the time is at its limit when it seems to use 83 % of a CPU.
+# A server that loses a fifth of its CPU's time is at its limit when it seems to use 83 % of it.
 MOST_STOLEN = 0.2
-# One other program takes half of two CPUs, a quarter if it shares one of them with the server.
+# Another program takes half of two CPUs, or a quarter if it shares one of them with the server.
 MOST_OTHER_WORK = 0.2
 # Each listening socket has a queue of its own, and the sample is their sum.
 SEVERAL = {("accept", "reuseport"), ("schedulers", "all")}
@@ -30,8 +30,8 @@ Seen = Iterator[tuple[str, str]]
 
 
 def outcome(trial: Trial) -> Seen:
-    """A measured trial has points, all of which ran if it had no failures, else one that did not
-    or wrong answers; another has none, and a reason.
+    """A measured trial has points, one of which failed or has wrong answers if its outcome is "with
+    failures"; a trial that is not measured has a reason and no points.
     """
     named, points = trial.record["outcome"], trial.record["points"]
     failed = any(point["server_state"] != "ran" for point in trial.points)
@@ -44,10 +44,10 @@ def outcome(trial: Trial) -> Seen:
 
 
 def sweep(trial: Trial) -> Seen:
-    """Each rate was offered once, in its order, by a client that ended well and a whole report.
+    """Each rate was offered once, in order, by a client that ended well, with a whole report.
 
-    A server was started afresh for the first rate, and after each at which it failed. A sweep ends
-    early only where it could not be started again; the trial's times add up.
+    The server was started afresh for the first rate, and after each at which it failed. A sweep
+    ends early only if the server could not be started again. The trial's times add up.
     """
     rates, due = [point["offered_rate_rps"] for point in trial.points], trial.spec["rates_rps"]
     ended = "; then " in trial.points[-1]["server_state"]
@@ -76,8 +76,8 @@ def sweep(trial: Trial) -> Seen:
 
 
 def answers(trial: Trial) -> Seen:
-    """Answers are as the checks want them, over connections that were kept; as many are wrong as
-    were counted when the trial ended.
+    """Answers have the expected body, over connections that were kept; the number of wrong ones is
+    that counted when the trial ended.
     """
     generator, load = registry.of_trial(trial.spec), trial.spec["load"]
     calls, body = load.get("requests_per_connection"), None
@@ -101,7 +101,7 @@ def answers(trial: Trial) -> Seen:
 
 
 def searched(trial: Trial) -> Seen:
-    """A search offered, and came to, what its rule gives for the results of its probes."""
+    """A search's rates and its result follow from the results of its probes."""
     asked, recorded = trial.spec.get("search"), trial.record.get("search") or {}
     if not asked:
         return
@@ -116,8 +116,8 @@ def searched(trial: Trial) -> Seen:
 
 
 def conformance(trial: Trial) -> Seen:
-    """A server passed each check, but for known deviations, and waited and listened as its variant
-    says.
+    """A server passed each check except known deviations; its wait for readiness and its listen
+    backlog are those of its variant.
     """
     checks, factors = trial.record.get("conformance") or [], trial.spec["factors"]
     for check in checks:
@@ -139,7 +139,7 @@ def conformance(trial: Trial) -> Seen:
 
 
 def settings(trial: Trial) -> Seen:
-    """Kernel settings and quota were those of variant and testbed."""
+    """Kernel settings and CPU quota were those of the variant and the testbed."""
     record = trial.record
     seen = (record.get("sysctl") or {}).get("server", {})
     for name, value in trial.spec.get("sysctl", {}).items():
@@ -155,7 +155,7 @@ def settings(trial: Trial) -> Seen:
 
 
 def other_work(trial: Trial) -> Seen:
-    """Neither the hypervisor nor other work took the CPU time of server and client."""
+    """Neither the hypervisor nor other work took much CPU time from server and client."""
     record, rows = trial.record, trial.rows["samples"]
     if record.get("separate") or not rows:
         return
@@ -174,7 +174,7 @@ UNDER_LOAD: tuple[Callable[[Trial], Seen], ...] = (
 
 
 def wrong_answers(evidence: Evidence) -> Iterator[Finding]:
-    """Servers that answered wrongly under load: what a reader must see of a sound dataset too."""
+    """Wrong answers under load are a warning: a reader must know of them in a sound dataset too."""
     for trial in evidence.trials:
         for point in trial.points:
             if wrong := point.get("wrong_answers"):
@@ -184,7 +184,7 @@ def wrong_answers(evidence: Evidence) -> Iterator[Finding]:
 
 
 def each_trial(evidence: Evidence) -> Iterator[Finding]:
-    """What every trial must show of itself."""
+    """Each trial passes all checks of this module."""
     for trial in evidence.trials:
         for look in (outcome, *(UNDER_LOAD if trial.points else ())):
             for check, text in look(trial):
