@@ -52,7 +52,7 @@ def test_a_server_that_does_not_start_gives_its_reason(tree: Tree):
     said = tree.deathmatch("check-server", "one").failed().text
     assert "  FAILED ended before it listened (exit status 1)" in said and "no such luck" in said
     said = tree.deathmatch("check-server", "one", "--experiment", "static").failed().text
-    assert "servers/one does not serve 'static'\n  it serves backlog" in said
+    assert "servers/one does not serve 'static'\n  choose one that it serves: backlog" in said
 
 
 def test_a_command_that_leaves_a_child_is_not_waited_for_nor_one_without_an_end(tree: Tree):
