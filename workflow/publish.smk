@@ -94,7 +94,7 @@ use rule write_paper as write_report with:
 
 rule explore:
     input:
-        lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).all_tables,
+        lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).tables(),
         lambda wildcards: INVOCATION.study.ledgers,
         study.PUBLISHED,
         study.EXPLORER,

@@ -93,7 +93,7 @@ def _paper(run: Run) -> str:
 
 
 def _of_server(name: str, failure: failures.Failure) -> str:
-    reason = failure.lines[0]
+    reason = next(filter(str.strip, failure.reason.splitlines()), "no reason recorded")
     reason = reason if len(reason) <= WIDTH else f"{reason[: WIDTH - 1]}…"
     what = f"{failure.outcome}, in {failure.number}"
     return f"{paths.folder(name)} {what}: {reason}; see {failure.folder}"

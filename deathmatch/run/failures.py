@@ -3,7 +3,7 @@
 import argparse
 import shutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.builds import server_commands
@@ -29,11 +29,6 @@ class Failure:
     def number(self) -> str:
         """The number of trials, such as "1 trial"."""
         return f"{self.trials} trial{'' if self.trials == 1 else 's'}"
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines of the reason that are not empty."""
-        return [line for line in self.reason.splitlines() if line.strip()] or ["no reason recorded"]
 
 
 def main(given: argparse.Namespace) -> int:
@@ -68,13 +63,14 @@ def retry(dataset: str, chosen: Choice) -> str:
 
 def failures(dataset: str, chosen: Choice) -> dict[str, Failure]:
     """Return the failure of each server that could not be measured, by name."""
-    by_server: dict[str, Failure] = {}
+    by_server: dict[str, list[tuple[Trial, dict]]] = {}
     for trial, record in _unmeasured(dataset, chosen):
-        first = by_server.get(
-            trial.server.name, Failure(record["outcome"], record["reason"], str(trial.path), 0)
-        )
-        by_server[trial.server.name] = replace(first, trials=first.trials + 1)
-    return by_server
+        by_server.setdefault(trial.server.name, []).append((trial, record))
+    return {
+        name: Failure(record["outcome"], record["reason"], str(trial.path), len(failed))
+        for name, failed in by_server.items()
+        for trial, record in failed[:1]
+    }
 
 
 def forget(dataset: str, chosen: Choice) -> list[str]:

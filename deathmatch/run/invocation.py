@@ -142,8 +142,7 @@ class Invocation:
             print(study.listing())
         if self.workflow.dryrun and files.dataset(study.dataset).sittings and not study.frozen:
             print(sittings.table(study.dataset))
-        said = [study.summary(), *study.builds_line(), *study.changed_lines(), *study.left_out()]
-        print(*said, sep="\n", file=sys.stderr)
+        print(study.summary(), *study.notes(), sep="\n", file=sys.stderr)
         return study
 
     def trial(self, folder: str) -> tuple[int, Trial]:

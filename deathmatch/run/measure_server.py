@@ -70,6 +70,11 @@ class Run:
                     trials.append((which, trial))
             yield trials
 
+    def tidied(self) -> Experiment:
+        """Write the tables of what was measured, and return them."""
+        subcommands.run("tidy", f"data/{self.dataset}/{self.experiment}")
+        return Experiment(self.dataset, self.experiment)
+
     def _order(self, number: int) -> list[int]:
         """Return the numbers of the sides in a round's order.
 
@@ -179,18 +184,15 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
     if not blocks:
         return status
     write(blocks)
-    _tidy(run)
-    held = Experiment(run.dataset, run.experiment)
+    held = run.tidied()
     measured = [
         Measured(
-            number,
-            place,
-            paired.SIDES[which],
+            number, place, paired.SIDES[which],
             held.points.filter(server=trial.server.name, variant=trial.variant.name, n=trial.n),
         )
         for number, trials in zip(range(1, blocks + 1), run.rounds())
         for place, (which, trial) in enumerate(trials, 1)
-    ]
+    ]  # fmt: skip
     rows = paired.rows(measured, run.seed, given.statistic)
     made = card.of_pair(held, run.sides, measured, rows, run.seed, _typed())
     card.show(made, given.json)
@@ -236,8 +238,7 @@ def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
         return status
     if rounds < ROUNDS and not status:
         _say(f"no time for round {rounds + 1} of {ROUNDS}")
-    _tidy(run)
-    held = Experiment(run.dataset, run.experiment)
+    held = run.tidied()
     made = card.of_subject(held, run.sides, ROUNDS, _typed())
     card.show(made, given.json)
     return status or (subcommands.WRONG if subject.server in alarms(held) else 0)
@@ -246,10 +247,6 @@ def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
 def _typed() -> str:
     """Return the command that started this process, as a user types it."""
     return as_typed(f"deathmatch {shlex.join(sys.argv[1:])}")
-
-
-def _tidy(run: Run) -> None:
-    subcommands.run("tidy", f"data/{run.dataset}/{run.experiment}")
 
 
 def _say(text: str) -> None:

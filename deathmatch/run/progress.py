@@ -151,15 +151,10 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
+# Guesses for builds on two idle cores, until a build here has been recorded: by the registry of the
+# packages; of a server's own sources, which may install packages; with `slow_build`.
 REGISTRY_S = {"cargo": 90, "go": 30, "npm": 10, "maven": 15, "pypi": 10}
-"""Guesses for a build on two idle cores, by the registry of its packages; used until a build here
-has been recorded."""
-
-OWN_S = 10
-"""A build of a server's own sources, which may also install packages."""
-
-SLOW_S = 300
-"""A build with `slow_build`, which takes minutes."""
+OWN_S, SLOW_S = 10, 300
 
 
 def build_s(server: Server) -> float:

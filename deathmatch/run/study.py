@@ -1,6 +1,7 @@
 """The study that one call of Snakemake makes: its trials, tables, notebooks and paper."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -177,28 +178,21 @@ class Study:
             if not (server_commands.build_dir(name) / server_build.GOOD).exists()
         ]
 
-    def builds_line(self) -> list[str]:
-        """Return a line on the builds before the first trial and how long they take; or none."""
-        if not self.unbuilt:
-            return []
-        wait = progress.duration(progress.builds_s(self.unbuilt))
-        longest = max(self.unbuilt, key=progress.build_s)
-        alone = progress.duration(progress.build_s(longest))
-        return [
-            f"builds: {len(self.unbuilt)} before the first trial, about {wait};"
-            f" the longest is {longest.name}, {alone}"
-        ]
-
-    def changed_lines(self) -> list[str]:
-        """Return a line for each server whose sources have changed since its last build."""
-        changes = {name: server_build.changes(files.server(name)) for name in self.built}
-        return [f"{name}: {what}; its trials are due" for name, what in changes.items() if what]
-
-    def left_out(self) -> list[str]:
-        """Return a sentence for each chosen name that is not measured."""
-        if self.frozen:
-            return []
-        return self.choice.left_out(self.dataset, self.served)
+    def notes(self) -> Iterator[str]:
+        """Yield lines on builds, on changed servers, and on chosen names that are not measured."""
+        if self.unbuilt:
+            wait = progress.duration(progress.builds_s(self.unbuilt))
+            longest = max(self.unbuilt, key=progress.build_s)
+            alone = progress.duration(progress.build_s(longest))
+            yield (
+                f"builds: {len(self.unbuilt)} before the first trial, about {wait};"
+                f" the longest is {longest.name}, {alone}"
+            )
+        for name in self.built:
+            if changes := server_build.changes(files.server(name)):
+                yield f"{name}: {changes}; its trials are due"
+        if not self.frozen:
+            yield from self.choice.left_out(self.dataset, self.served)
 
     def listing(self) -> str:
         """Return a line for each variant: how many of its trials are measured."""
@@ -301,17 +295,13 @@ class Study:
         """The tables of every experiment of the dataset."""
         return self._tables_of(self.dataset, files.names("experiment"))
 
-    @property
-    def all_tables(self) -> list[str]:
-        """The tables of every experiment that the paper or the explorer reads."""
-        return self.tables_of(files.names("experiment"))
+    def tables(self, notebook: str | None = None) -> list[str]:
+        """Return the tables that a notebook reads, default: those that the explorer reads.
 
-    def tables(self, notebook: str) -> list[str]:
-        """Return the tables that a notebook reads."""
-        return self.tables_of(experiments_of(Path("notebooks", f"{notebook}.md")))
-
-    def tables_of(self, wanted: list[str]) -> list[str]:
-        """Return the tables of experiments, of the dataset or of others that it shows."""
+        They are those of the dataset, or of others that it shows.
+        """
+        file = notebook and Path("notebooks", f"{notebook}.md")
+        wanted = experiments_of(file) if file else files.names("experiment")
         shown = dict.fromkeys(
             (table_files.dataset_with(self.dataset, name, table), name)
             for name in wanted for table in ("trials", PROBES)
