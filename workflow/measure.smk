@@ -1,7 +1,7 @@
 rule trial:
     # The build is not an input: its priority makes it first, and a rebuild makes no trial stale.
     input:
-        # Nor does a newer date: before the first trial, the records are compared with these files.
+        # Nor does a newer date of the flake: a run compares the records with it before its trials.
         ancient(toolchain.FLAKE),
         nothing_of,
     output:

@@ -51,26 +51,17 @@ class Clone:
     def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
         """Build and check load generators; return {name: version}."""
         for name in names:
-            _build(name, where)
+            # Always, as the program of an earlier build must not measure.
+            if maker := registry.client(name).built_by:
+                build = server_build.built(files.server(maker))
+                if not build["ok"]:
+                    raise clients.failure(name, "could not be built", build["log"], where)
         clients.check_programs(dict.fromkeys(names, where))
         return {name: clients.version(name) for name in names}
 
     def harness(self) -> dict[str, str]:
         """Return `toolchain.harness`."""
         return toolchain.harness()
-
-
-def _build(name: str, where: str) -> None:
-    """Build a load generator that a server's build makes; raise UserError if that fails.
-
-    The program of an earlier build must not measure.
-    """
-    maker = registry.client(name).built_by
-    if not maker:
-        return
-    build = server_build.built(files.server(maker))
-    if not build["ok"]:
-        raise clients.failure(name, "could not be built", build["log"], where)
 
 
 def main(given: argparse.Namespace) -> int:

@@ -62,9 +62,7 @@ def _shown(seen: Audit, width: int) -> Iterator[str]:
         for part, facts in state.items():
             known = (f"{fact} {value}".replace("None", "unknown") for fact, value in facts.items())
             text = f"  {part}: {', '.join(known)}"
-            lines.append(
-                textwrap.fill(text, max(width, findings.LEAST_WIDTH), subsequent_indent="    ")
-            )
+            lines.append(textwrap.fill(text, width, subsequent_indent="    "))
         yield "\n".join(lines)
 
 

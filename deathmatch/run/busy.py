@@ -52,6 +52,5 @@ def wait(say: Callable[[str], None], most_s: float, window_s: float = WINDOW_S) 
 
 
 def _used_s() -> dict[psutil.Process, float]:
-    """Return the CPU time of every process in seconds."""
     every = psutil.process_iter(["name", "cpu_times"])
     return {one: sum(one.info["cpu_times"][:2]) for one in every if one.info["cpu_times"]}

@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -103,7 +103,9 @@ def main(given: argparse.Namespace) -> int:
     sandbox.die_with_owner()
     subcommands.wait_for_the_machine(_say)
     with subcommands.scratch() as folder:
-        seen = _in_sandbox(partial(_look, _trial(server, experiment), folder))
+        status, seen = subcommands.in_sandbox(partial(_look, _trial(server, experiment), folder))
+        if status:
+            return status
         print(_first_look(seen, given.websocket), flush=True)
         if not given.websocket and seen["status"] != 200:
             raise UserError(
@@ -120,7 +122,8 @@ def main(given: argparse.Namespace) -> int:
         Clone().clients(*clients.of_trial(trials[-1]))
         for place, trial in enumerate(trials, 1):
             _say(f"measuring {place} of {len(trials)}: {trial.server.title}")
-            _in_sandbox(partial(_measure, trial, folder))
+            if status := subcommands.in_sandbox(partial(_measure, trial, folder))[0]:
+                return status
         made = sorted(folder.glob("*/*/1/trial.json"))
         held = Held(DATASET, experiment, frames=tidy.frames(experiment, made))
         return _report(held, given, [records.read(file) for file in made])
@@ -167,22 +170,13 @@ def _trial(server: Server, name: str, seen: Mapping | None = None) -> Trial:
     )
 
 
-def _in_sandbox(function: Callable[[], dict]) -> dict:
-    """Return what a function returns in a sandbox; raise UserError if it fails or has "mistake"."""
-    status, found = subcommands.in_sandbox(function)
-    if status or "mistake" in found:
-        what = found.get("mistake", f"it could not be measured (status {status})")
-        raise UserError(what, f"`{files.WITHOUT_FOLDER[NAME].run}`")
-    return found
-
-
 def _bed(trial: Trial):
     spec = files.testbed("netns")
     return netns_testbed.build(spec, trial.spec()["sysctl"], lambda *_: Installation())
 
 
 def _look(trial: Trial, folder: Path) -> dict:
-    """Start the server, ask it, and return what was seen; {"mistake"} if it does not start."""
+    """Start the server, send requests and return what was seen; raise UserError if that fails."""
     context = prepare(trial, trial.spec(), _bed(trial), folder)
     try:
         running, problem = steps.start(context)
@@ -190,7 +184,7 @@ def _look(trial: Trial, folder: Path) -> dict:
             problem = problem.partition("; if it needs longer")[0]
             # The first line is the command.
             said = [line for line in running.tail().splitlines() if not line.startswith("$ ")]
-            return {"mistake": ": ".join([problem, *said[-1:]])}
+            raise UserError(": ".join([problem, *said[-1:]]), f"`{trial.server.run}`")
         seen = _asked(context) if "frames" not in context.spec["conformance"][0] else {}
         listeners = context.server.listeners(PORT)
         seen["backlog"] = max((one.limit for one in listeners), default=None)
@@ -210,7 +204,8 @@ def _asked(context: Context) -> dict:
             try:
                 answers.append(conformance.answer(connection, REQUEST))
             except (OSError, conformance.NO_ANSWER) as error:
-                return {"mistake": f"no HTTP answer to GET /: {error}"}
+                what = f"no HTTP answer to GET /: {error}"
+                raise UserError(what, f"`{context.trial.server.run}`") from None
     statuses, bodies = zip(*answers)
     alike = len(set(bodies)) == 1
     text = bodies[0].decode("utf-8", "replace")
@@ -247,7 +242,6 @@ def _first_look(seen: Mapping, websocket: bool) -> str:
 
 
 def _report(held: Experiment, given: argparse.Namespace, made_of: list[dict]) -> int:
-    """Print the results; return the exit status."""
     made = analysis.rows(held, NAME)
     heads, lines = card.servers_table(held, made)
     alarm = analysis.alarms(held)
