@@ -64,18 +64,17 @@ def lines(run: Run, stopped: bool) -> str:
         [
             *(f"\033[1;31m{text}\033[0m" if sys.stderr.isatty() else text for text in wrong),
             *unlisted,
-            *(
-                f"result: {one.server} in {one.experiment}: {one.quantity.title} {one.number}"
-                if one.number
-                else f"result: {one.server} in {one.experiment}: no usable number, {one.why}"
-                for one in results
-            ),
+            *(f"result: {one.server} in {one.experiment}: {_number(one)}" for one in results),
             *([] if stopped else _findings(study)),
             f"paper:  {_paper(run)}" if study.whole else f"report: {_paper(run)}",
             f"failed: {what[0] + more if what else _nothing(run)}",
             f"next:   {_next(run, jobs, list(servers), broken, empty, stopped)}",
         ]
     )
+
+
+def _number(one: "Outcome") -> str:
+    return f"{one.quantity.title} {one.number}" if one.number else f"no usable number, {one.why}"
 
 
 def _paper(run: Run) -> str:

@@ -92,8 +92,8 @@ def check(dataset: str, chosen: Choice, due: Collection[Trial], only_paper: bool
     accepted = sittings.accepted(dataset)
     if not due and (known := accepted.intersection(chosen.sittings or ())):
         what = "; ".join(f"the sitting {name} is {latest[name]}" for name in sorted(known))
-        remedy = f"to repeat one: deathmatch sitting {dataset} {min(known)} --refuse WHY"
-        raise UserError(what, f"data/{dataset}", as_typed(remedy))
+        remedy = as_typed(f"deathmatch sitting {dataset} {min(known)} --refuse WHY")
+        raise UserError(what, f"data/{dataset}", f"to repeat one: {remedy}")
     experiments = list({trial.experiment.name for trial in due})
     for trial in matrix.trials(dataset, experiments=experiments) if accepted and due else ():
         name = spec.sitting_of(trial.experiment.name, trial.n)
