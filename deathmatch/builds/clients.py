@@ -133,6 +133,6 @@ def _remedy(name: str) -> str:
             "what is wrong"
         )
     return (
-        f"run again in ./shell, which builds it from clients/{name}, or in `nix develop`, which "
-        "includes it"
+        f"./shell builds it from clients/{name}, and `nix develop` includes it: run again in one "
+        "of them"
     )
