@@ -1,15 +1,15 @@
 # Five web-server benchmarks, replicated: measure a dataset and write its paper.
 #
 #   snakemake                                  the dataset of config/config.yaml
-#   snakemake -n                               the matrix, and what of it is left to do
+#   snakemake -n                               the trials, and how many are left to measure
 #   snakemake --config dataset=full            another dataset of config/datasets/
-#   snakemake --config servers=yaws,tornado    these, in all that they serve; likewise experiments=
+#   snakemake --config servers=yaws,tornado    only these servers; likewise experiments=
 #   snakemake paper                            the paper of the committed dataset, measuring nothing
-#   snakemake paper --config dataset=full      of another, as far as it is measured
-#   snakemake --report report.html             what was made, as one page
-#   snakemake retry                            try again what could not be built or measured
-#   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
-#   snakemake archive --config dataset=mine    its raw logs in one file for each experiment
+#   snakemake paper --config dataset=full      the paper of another one, as far as it is measured
+#   snakemake --report report.html             a page with everything that was made
+#   snakemake retry                            remove records of failures, to try these again
+#   snakemake check_dataset --config dataset=mine    check that it can be published
+#   snakemake archive --config dataset=mine    pack its raw logs, one file for each experiment
 
 
 include: "workflow/common.smk"
@@ -22,12 +22,12 @@ report: "workflow/report/study.rst"
 
 
 INVOCATION = invocation.Invocation(workflow, config, DATASET_CHOSEN)
-# One trial at a time on a testbed, whatever else runs here.
+# One trial at a time on a testbed, whatever the number of cores.
 workflow.register_resource(INVOCATION.machine, 100)
 
 
 wildcard_constraints:
-    # Other datasets are only read.
+    # No other dataset is written.
     dataset="|".join({INVOCATION.settings.dataset, INVOCATION.paper_dataset}),
     experiment=r"[\w-]+",
     server=r"[\w.-]+",
@@ -45,7 +45,7 @@ include: "workflow/publish.smk"
 include: "workflow/aside.smk"
 
 
-# They are short, and print something for the user who waits.
+# On a cluster they run here: they are short, and the user waits for their output.
 localrules:
     all,
     archive,

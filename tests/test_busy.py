@@ -29,8 +29,8 @@ def test_who_is_busy_is_named_and_waited_for_for_a_while(stranger: int):
     first, last = said
     # On a machine that runs other tests this one need not be among the first.
     who = r"\d+ % of the CPUs: (\d+ % by pid|by processes that cannot be seen)"
-    assert re.match(f"waits until the machine is quiet, 3 s at most; now it is busy: {who}", first)
-    assert re.match(f"goes on, though the machine is busy, which distorts .*: {who}", last)
+    assert re.match(f"waits for a quiet machine, at most 3 s; now it is busy: {who}", first)
+    assert re.match(f"continues, though the machine is busy, which distorts .*: {who}", last)
 
 
 def test_snakemake_looks_before_it_begins(stranger: int, tree: Tree):
@@ -38,7 +38,7 @@ def test_snakemake_looks_before_it_begins(stranger: int, tree: Tree):
     tree.dataset("tiny", ["one"], [100])
     target = "data/tiny/backlog/one/somaxconn=4096/1/trial.json"
     said = tree.snakemake(target, dataset="tiny").succeeded().text
-    told = "this run goes on, though the machine is busy, which distorts what is measured: "
+    told = "this run continues, though the machine is busy, which distorts the results: "
     assert said.index(told) < said.index("1 of 1 trials")
 
 

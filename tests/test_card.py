@@ -178,7 +178,7 @@ def test_too_little_time_and_what_is_no_condition_are_refused_before_anything_is
     assert "too few for 3 blocks" in refused.text and "--minutes" in refused.text
     assert not list((tree.path / "config/datasets").glob("null-*"))
     said = tree.deathmatch("measure", "null", "null", "--fail-if", "slower").failed().text
-    assert "'slower' is no condition" in said and 'write "slower-than 5 %"' in said
+    assert "'slower' is not a condition" in said and 'write "slower-than 5 %"' in said
 
 
 @pytest.mark.parametrize(

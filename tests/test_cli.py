@@ -36,7 +36,7 @@ def check_line(line: str) -> None:
             key, equals, value = word.partition("=")
             if not equals:
                 assert word in RULES | {"-n", "--config"}, line
-            elif value != "mine":
+            else:
                 assert value in files.names(key.removesuffix("s")), line
     else:
         assert [program, *words] == ["jupyter", "lab"]
@@ -50,7 +50,7 @@ def test_alone_it_lists_what_there_is_to_do(words):
     assert re.findall(r"^  ([a-z-]+)  ", text, re.MULTILINE) == list(COMMANDS)
     assert max(map(len, text.splitlines())) <= 100
     shown = re.findall(r"^  (\./shell .*?)(?:  |$)", text, re.MULTILINE)
-    assert len(shown) == len(main.MEASURE) + len(main.EXAMPLES)
+    assert len(shown) == len(main.MEASURE)
     for line in shown:
         check_line(line)
 

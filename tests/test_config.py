@@ -236,7 +236,7 @@ def test_mistakes_reach_the_user_as_one_message(tree: Tree):
     done = tree.snakemake("-n", dataset="smok").failed()
     assert "there is no dataset 'smok'\n  did you mean 'smoke'" in done.text
     done = tree.snakemake("-n", "--config", "servers=null", dataset="smoke").failed()
-    assert "--config is there more than once" in done.text and "builds:" not in done.text
+    assert "--config is given more than once" in done.text and "builds:" not in done.text
     tree.write("config/config.yaml", "")
     assert "config/config.yaml: it holds no keys" in tree.snakemake("-n").failed().text
 

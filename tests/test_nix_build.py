@@ -89,13 +89,13 @@ def test_a_program_of_the_system_is_not_measured_under_the_name_of_nix(nixed: Tr
     assert result["log"].startswith(
         "python3, which packages.tools of servers/systems/server.toml names, is "
     )
-    assert "and not of Nix: name its package in packages.nix" in result["log"]
+    assert "and not from Nix: add its package to packages.nix" in result["log"]
 
 
 def test_a_server_that_is_not_in_the_flake(nixed: Tree):
     server(nixed, "two")
     done = nixed.deathmatch("build", "two").failed()
-    assert "the flake offers no package of the server 'two'" in done.text
+    assert "the flake has no package of the server 'two'" in done.text
     assert "`git add` the folder" in done.text
     server(nixed, "two", 'not_in_nix = "no such library"\n')
     result = built(nixed, "two")
@@ -110,7 +110,7 @@ def test_without_nix_on_path(nixed: Tree):
         (nixed.path / "programs" / program).symlink_to(shutil.which(program))
     path = f"PATH={where}:{nixed.path / 'programs'}"
     done = nixed.run("env", path, "python", "-m", "deathmatch", "build", "one").failed()
-    assert "there is no nix on PATH to build the server 'one' with" in done.text
+    assert "the server 'one' cannot be built: there is no nix on PATH" in done.text
 
 
 def test_nothing_is_unpacked_from_debian(nixed: Tree):

@@ -115,7 +115,7 @@ def test_a_dataset_of_the_paper_that_is_missing_is_refused(nix, tree, tmp_path):
     done = cleared(nix, folder, variables | {"HOME": str(tmp_path)}, script)
     said = done.stdout + done.stderr
     assert done.returncode != 0 and "Traceback" not in said, said
-    assert f"data/{name} is missing, and the paper would be another one without it" in said
+    assert f"data/{name} is missing, and the paper would change without it" in said
     assert "config/datasets/reference.toml, key also: " in said
     assert f"git checkout -- data/{name}" in said
     with pytest.raises(Refused, match=f"data/{name} .*does not exist"):

@@ -262,7 +262,7 @@ def last_three(run, stopped=False):
 def test_the_end_of_a_run_names_the_next_command(run, tmp_path):
     chosen = "./shell snakemake --config dataset=full servers=null experiments=backlog"
     _, paper, failed, todo = last_three(run, stopped=True)
-    assert "none yet" in paper and f"{chosen} goes on where this stopped" in todo
+    assert "none yet" in paper and f"{chosen} continues where this run stopped" in todo
     assert f"nothing; 0 of {len(run.study.trials)} trials measured, " in failed
     for number, trial in enumerate(run.study.trials):
         bad = {"outcome": "did not start", "reason": "no such luck\nat all"} if not number else {}
@@ -281,7 +281,7 @@ def test_the_end_of_a_run_names_the_next_command(run, tmp_path):
     run.broke(-2)
     _, _, failed, todo = last_three(run)
     assert "notebook 01-backlog, its log build/logs/n.log; and 1 more" in failed
-    assert "fix what the log says" in todo
+    assert "fix the cause in the log" in todo
     run.failed.clear()
     record(run.study.trials[0], tmp_path)
     for path in run.study.paper:
@@ -316,4 +316,4 @@ def test_the_end_of_a_run_has_each_named_server_with_its_number_or_the_reason(
     why = r"client-limited at (\d+) of \1 points"
     assert re.fullmatch(f"result: null in backlog: no usable number, {why}", before)
     assert re.fullmatch(f"failed: servers/null has no usable number in backlog: {why}", failed)
-    assert "end other work on this machine, remove data/full/backlog/null, then " in todo
+    assert "end other work on this machine, remove data/full/backlog/null; " in todo

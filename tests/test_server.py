@@ -247,7 +247,7 @@ def test_environment_holds_the_servers_own_programs_first(monkeypatch, tmp_path)
     (tmp_path / "x").mkdir()
     monkeypatch.setenv("DEATHMATCH_SERVERS", str(tmp_path))
     assert server_commands.environment("x")["PATH"].split(":")[1] == f"{tmp_path}/x/bin"
-    with pytest.raises(UserError, match="holds no package of the server 'y'"):
+    with pytest.raises(UserError, match="has no package of the server 'y'"):
         server_commands.environment("y")
     monkeypatch.setenv("SECRET", "1")
     monkeypatch.setenv("PIP_X", "1")

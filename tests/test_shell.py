@@ -206,7 +206,7 @@ def test_a_package_that_only_root_can_install(tmp_path):
     done = shell("--debian", "true", before=nobody, folder=folder, PATH=str(programs)).failed()
     assert done.text == (
         "shell: Debian packages are missing, and only root can install them;\n"
-        "  let root run, once: apt-get install --no-install-recommends no-such-package \n"
+        "  once, as root, run: apt-get install --no-install-recommends no-such-package \n"
     )
 
 
@@ -226,7 +226,7 @@ def test_command_gets_its_words_its_status_and_the_tools(tmp_path):
     assert done.status == 127
     assert done.text == (
         "set-up: Nix is not used: the flake needs Nix 2.18 or later, and this is 2.8.0\n"
-        "shell: there is no command snakmake here; ./shell alone shows what there is\n"
+        "shell: there is no command snakmake; ./shell --help shows examples\n"
     )
     script = 'echo "$1|$2|$DEATHMATCH_TOOLCHAIN"; which httperf snakemake; exit 7'
     done = shell("--debian", "sh", "-c", script, "sh", "a  b", "*", PATH="/usr/bin:/bin:/usr/sbin")

@@ -306,7 +306,7 @@ def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
 
     tree.replace(plan, "null_drift = 0\n", "stolen = 1.0\n")
     said = tree.snakemake(**chosen).succeeded().text
-    assert "it lacks second" in said and "sitting=second goes on" in said
+    assert "missing: second" in said and "sitting=second continues" in said
     assert kept(tree)[1:] == [("first", 2, False)] and records(tree) == 2
     assert (tree.path / NESTED / "backlog" / "raw.tar.xz").is_file()
     said = tree.checked(only_paper=True, dataset="next/tiny").failed().text
@@ -325,7 +325,7 @@ def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
         record["machine"]["kernel"] = "2.6"
         file.write_text(json.dumps(record))
     said = tree.snakemake(dataset="next/tiny").succeeded().text
-    assert "it lacks nothing now" in said and "makes the paper" in said
+    assert "missing: nothing now" in said and "makes the paper" in said
     assert rounds(tree) == [1, 2, 3]
     # A sitting that is kept already is not judged again, as by a run in a clone without build/.
     tree.deathmatch("sitting", "next/tiny", "second").succeeded()

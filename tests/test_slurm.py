@@ -182,7 +182,7 @@ def test_cancelled_trials_are_due_again(long, nodes, logged_in):
 def test_an_interrupt_cancels_what_runs(long, nodes):
     long.send_signal(signal.SIGINT)
     text, _ = long.communicate(timeout=HUNG_S)
-    assert "Traceback" not in text and "goes on where this stopped" in text, text
+    assert "Traceback" not in text and "continues where this run stopped" in text, text
     wait_for(lambda: idle(nodes), "the nodes are idle")
 
 

@@ -175,7 +175,7 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
     assert "servers/refuses: not built, in 1 trial:\n" in text
     paper, failed, todo = text.splitlines()[-3:]
     assert paper.startswith("report: none yet") and f"tidy backlog, its log {log}" in failed
-    assert todo.startswith("next:   fix what the log says")
+    assert todo.startswith("next:   fix the cause in the log")
 
 
 def test_a_trial_that_is_gone_is_due_for_its_table(killed_and_resumed):
@@ -219,7 +219,7 @@ def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_hol
     wait_for(lambda: ended(below), f"{below} ended")
     text = process.stdout.read()
     assert lock_holders() == 0 and "Traceback" not in text, text
-    assert "nothing; 0 of 10 trials measured, 10 left" in text and " goes on where this" in text
+    assert "nothing; 0 of 10 trials measured, 10 left" in text and " continues where this" in text
 
 
 def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
@@ -228,7 +228,7 @@ def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     for table in dataset.TABLES:
         tree.write(f"data/kept/backlog/{table}.parquet", "")
     text = dry_run(tree, target="all", dataset="kept")
-    assert "measured before; only the report on part of the study is made" in text
+    assert "already measured; only the report on part of the study is made" in text
     planned = jobs(text)
     assert planned["write_report"] == 1 and not {"trial", "tidy", "build"} & set(planned)
     # The dataset that it names is missing: its paper would differ.
@@ -236,7 +236,7 @@ def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     alone = file.read_text()
     file.write_text(alone.replace("seed = 1\n", 'seed = 1\ndecided_by = ["queueing"]\n'))
     said = tree.checked(only_paper=True, dataset="kept").failed().text
-    assert "data/queueing is missing, and the paper would be another one without it" in said
+    assert "data/queueing is missing, and the paper would change without it" in said
     assert "config/datasets/kept.toml, key decided_by: " in said
     assert "git checkout -- data/queueing" in said
     file.write_text(alone)

@@ -112,7 +112,7 @@ def test_the_file_that_makes_a_trial_due_is_named(tree: Tree):
     trial = str(folder.relative_to(tree.path))
     said = tree.deathmatch("trial", trial).succeeded().text
     told = "servers/one/own.log is new"
-    assert f"while it was measured, {told}, so that the next run measures it again" in said
+    assert f"during the trial, {told}: the next run measures it again" in said
     said = tree.snakemake("-n", dataset="tiny").succeeded().text
     assert f"one: {told}; its trials are due" in said and "0 of 1 trials" in said
     (tree.path / "servers/one/own.log").unlink()

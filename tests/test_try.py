@@ -46,7 +46,7 @@ def test_a_server_without_a_folder_is_measured_and_its_wrong_answers_come_first(
     wrong, table = text.index("wrong answers under load"), text.index("CPU per reply")
     assert wrong < table < text.index("null server", table)
     assert "keep it, with a card: ./shell deathmatch new-server mine" in text
-    assert not list((tree.path / "build").glob("try-*"))
+    assert not list((tree.path / "build").glob("scratch-*"))
     assert not (tree.path / "servers/try").exists()
 
 

@@ -1,8 +1,8 @@
 """Strip addresses from lock files: `./shell python toolchains/strip_addresses.py FILE...`.
 
-A lock file names its packages by hashes, so that any index or mirror can serve them. Where npm and
-pip write from where they fetched a package, it goes: `resolved` in package-lock.json, and the lines
-of a requirements file that are options or comments with a URL.
+A lock file identifies its packages by hashes, so that any index or mirror can serve them. This
+removes the addresses that npm and pip write: `resolved` in package-lock.json, and options or
+comments with a URL in a requirements file.
 """
 
 import json
@@ -14,7 +14,7 @@ OPTION_OR_COMMENT = re.compile(r"^\s*(?:-|#).*://.*\n?", re.MULTILINE)
 
 
 def without_addresses(text: str, is_json: bool) -> str:
-    """Return the text of a lock file, of npm if `is_json`, without addresses of packages."""
+    """Return the text of a lock file, npm's if `is_json`, without addresses of packages."""
     if not is_json:
         return OPTION_OR_COMMENT.sub("", text)
     lock = json.loads(text)
@@ -25,7 +25,7 @@ def without_addresses(text: str, is_json: bool) -> str:
 
 
 def main() -> None:
-    """Rewrite the files that the command line names."""
+    """Rewrite the files on the command line."""
     for name in sys.argv[1:]:
         path = Path(name)
         path.write_text(without_addresses(path.read_text(), path.suffix == ".json"))

@@ -1,7 +1,7 @@
-# Targets of their own, which are about a dataset and no run of it.
+# Targets for a dataset that measure nothing.
 
 
-# What could not be built or answered wrongly is kept as a result until its sources change.
+# The record of a server that could not be measured is a result until the server's sources change.
 rule retry:
     log:
         "build/logs/retry.log",
@@ -9,7 +9,7 @@ rule retry:
         dataset=INVOCATION.settings.dataset,
         options=INVOCATION.choice.options,
     message:
-        "Forget what could not be built or measured"
+        "Remove the records of what could not be built or measured"
     shell:
         "python -IS bin/forked failures {params.dataset:q} {params.options:q} --retry > {log:q} 2>&1"
 

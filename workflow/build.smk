@@ -6,10 +6,10 @@ rule build:
         "build/servers/{server}/build.json",
     log:
         "build/logs/build/{server}.log",
-    # Before any trial, so that no compiler disturbs one.
+    # Before all trials, so that no compiler disturbs one.
     priority: before_trials
     resources:
-        # Nix evaluates and builds with more memory than two at a time may have.
+        # Two builds at a time, but with Nix one, as it needs more memory.
         machine=100 if nix.chosen() else 50,
     params:
         toolchain=toolchain.name(),

@@ -1,4 +1,4 @@
-# What the rules share: the modules and functions that they use.
+# The modules and functions that the rules use.
 import gc
 
 from deathmatch.builds import nix, toolchain
@@ -7,10 +7,10 @@ from deathmatch.plan import files, server
 from deathmatch.run import cli_config, code_inputs, invocation, progress, study
 from deathmatch.run.study import JUDGED
 
-# A large matrix makes jobs that live to the end: looking for garbage is a tenth of a dry run.
+# The jobs of a large matrix live to the end: garbage collection would take a tenth of a dry run.
 gc.set_threshold(100_000)
 
-# Before it reads the file, Snakemake has what the command line says.
+# At this point Snakemake has read the command line, but not the configuration file.
 DATASET_CHOSEN = "dataset" in config
 
 try:
@@ -20,10 +20,10 @@ except UserError as error:
 
 
 def all_files(study):
-    """Return all that a study makes."""
+    """Return all files that a study makes."""
     return [
         *[f"build/servers/{name}/build.json" for name in study.built],
-        # All are named, so that a trial that is gone is measured even where its table exists.
+        # All trials, so that one that was removed is measured even if its table exists.
         *trial_records(study.trials),
         *judged(study, study.sittings),
         *paper_files(study),
@@ -45,7 +45,7 @@ def trial_records(trials):
 
 
 def judged(study, names):
-    """Return the file of each sitting that says that it was kept."""
+    """Return the files in JUDGED of these sittings, which exist once these are accepted."""
     return [f"{JUDGED}/{study.dataset}/{name}" for name in names]
 
 
@@ -60,7 +60,7 @@ def trials_of(wildcards):
 
 
 def before_trials(wildcards):
-    """Return a build's priority: the longest first, so that others are built meanwhile."""
+    """Return a build's priority: the longest first, so that others run at the same time."""
     return 1_000_000 + round(progress.build_s(files.server(wildcards.server)))
 
 
@@ -72,6 +72,6 @@ def place_of(wildcards):
 
 
 def nothing_of(wildcards):
-    """Return no file, and make the trial due if its record does not fit what is asked for."""
+    """Return no file, and make the trial due if it is not measured as specified now."""
     place_of(wildcards)
     return []

@@ -1,7 +1,7 @@
 rule trial:
-    # The build is no input: it comes first by its priority, and a rebuild makes nothing stale.
+    # The build is not an input: its priority makes it first, and a rebuild makes no trial stale.
     input:
-        # Nor does a newer date: what a trial recorded of them is compared before any runs.
+        # Nor does a newer date of the flake: a run compares the records with it before its trials.
         ancient(toolchain.FLAKE),
         nothing_of,
     output:
@@ -12,7 +12,7 @@ rule trial:
         dataset=INVOCATION.measured_dataset,
     priority: lambda wildcards: len(INVOCATION.study.order) - place_of(wildcards)[0]
     resources:
-        # profiles/slurm says 0: each has a node of its own.
+        # 0 in profiles/slurm, where each trial has a node of its own.
         **{INVOCATION.machine: 100},
     params:
         testbed=INVOCATION.settings.testbed,
@@ -24,7 +24,7 @@ rule trial:
         ' "$(dirname {output:q})" > {log:q} 2>&1'
 
 
-# Its job fails if the sitting is refused, and the run ends: the next one repeats it.
+# If the sitting is refused, its job fails and the run ends; the next run repeats the sitting.
 rule sitting:
     input:
         lambda wildcards: trial_records(
@@ -39,7 +39,7 @@ rule sitting:
     wildcard_constraints:
         dataset=INVOCATION.measured_dataset,
         sitting=r"[\w-]+",
-    # Before the next sitting's trials, and not beside one.
+    # Before the trials of the next sitting, and not during one.
     priority: 1_000_000
     resources:
         **{INVOCATION.machine: 100},
@@ -49,7 +49,7 @@ rule sitting:
         "python -IS bin/forked sitting {wildcards.dataset:q} {wildcards.sitting:q} > {log:q} 2>&1"
 
 
-# Fails, after all is measured and published, if a server could not be measured.
+# It fails, once the paper is made, if a server could not be measured.
 rule complete:
     input:
         lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).trial_tables,
@@ -61,7 +61,7 @@ rule complete:
     wildcard_constraints:
         dataset=INVOCATION.measured_dataset,
     params:
-        # Another choice may leave out what failed, or have more.
+        # With another choice, other servers may have failed.
         options=INVOCATION.choice.options,
     message:
         "List the servers that could not be measured"

@@ -11,7 +11,7 @@ rule ledger:
         "build/logs/ledger/{decided}.log",
     wildcard_constraints:
         decided=r"[\w./-]+",
-    # What reads it takes longest.
+    # First, as the jobs that read it take longest.
     priority: 1
     message:
         "Decide the claims on {wildcards.decided}"
@@ -34,7 +34,7 @@ rule notebook:
     log:
         "build/logs/notebook/{dataset}/{notebook}.log",
     params:
-        # Another notebook would read a ledger that may be older than its tables.
+        # Only for notebooks that depend on the ledger: for others it may be older than the tables.
         ledgers=lambda wildcards: (
             study.LEDGERS if INVOCATION.study.ledgers_of(wildcards.notebook) else ""
         ),
@@ -73,7 +73,7 @@ rule write_paper:
         " --notebooks {input.notebooks:q} --out paper/{wildcards.dataset:q} > {log:q} 2>&1"
 
 
-# Of a dataset that lacks part of the study.
+# The report of a dataset that lacks a part of the study.
 use rule write_paper as write_report with:
     output:
         report(
@@ -94,7 +94,7 @@ use rule write_paper as write_report with:
 
 rule explore:
     input:
-        lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).all_tables,
+        lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).tables(),
         lambda wildcards: INVOCATION.study.ledgers,
         study.PUBLISHED,
         study.EXPLORER,
@@ -115,7 +115,7 @@ rule explore:
         " --out {output:q} --paper {params.paper:q} > {log:q} 2>&1"
 
 
-# The figures for `snakemake --report`, which shows only what a rule has made.
+# The figures for `snakemake --report`, which shows only outputs of rules.
 rule report_figures:
     input:
         lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).paper,
@@ -131,7 +131,7 @@ rule report_figures:
     message:
         "Collect the figures of {wildcards.dataset} for the report"
     shell:
-        # A dataset in which nothing could be measured has none.
+        # A dataset in which no server could be measured has no figures.
         "(rm -rf {output:q}.part && mkdir -p {output:q}.part figures/{wildcards.dataset:q} &&"
         " find figures/{wildcards.dataset:q} -name 'fig-*.svg' -exec cp -t {output:q}.part {{}} + &&"
         " mv {output:q}.part {output:q}) > {log:q} 2>&1"

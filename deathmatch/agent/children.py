@@ -1,7 +1,7 @@
-"""The programs that a session starts: their ends, their input, and their output within bounds.
+"""The programs that a session starts: their ends, their input, and their output of limited size.
 
-A program prints into a file, as a pipe could fill up, and the end of its reader is a signal. From
-time to time the file is cut in its middle, which leaves its writer, who appends, where it was.
+A program prints into a file: a pipe could fill up, and the end of its reader is a signal. From
+time to time the middle of the file is removed; the program is not affected, as it appends.
 """
 
 import contextlib
@@ -25,19 +25,19 @@ from deathmatch.agent import launch
 Report = Callable[[dict[str, Any]], None]
 
 LIMIT_BYTES = 10_000_000
-# The parts of a file that a cut leaves: its beginning and its end.
+# The parts of a file that are kept: its beginning and its end.
 HEAD_BYTES = 1_000_000
 TAIL_BYTES = 65_536
 _INTERVAL_S = 0.1
 
 
 class Child:
-    """A program that was started; `status` once it has ended, -N after signal N."""
+    """A started program; `status` is set once it has ended, -N after signal N."""
 
     def __init__(self, popen: subprocess.Popen):
         self.popen = popen
         self.ended = threading.Event()
-        # They report its output and how late it began.
+        # The threads that report its output and how late it began.
         self.readers: list[threading.Thread] = []
         self.status: int | None = None
 
@@ -48,11 +48,11 @@ class Child:
 
 
 class Children:
-    """All of them, by the number that the controller gave them; `folder` gets what they print.
+    """The programs, by the numbers that the controller gave them; `folder` has their output.
 
-    `report` takes the events: `said` with a line of a program that talks, an empty text at its end;
-    `began` with how late a program was; `ended`, which comes last. As the first process of a pid
-    namespace, this process also reaps what others left behind.
+    `report` takes the events: `said` with a line of a program that talks, "" at its end; `began`
+    with a program's lateness; `ended`, which comes last. As the first process of a pid namespace,
+    this process also reaps orphans.
     """
 
     def __init__(self, folder: Path, report: Report):
@@ -60,11 +60,11 @@ class Children:
         self._of: dict[int, Child] = {}
         self._files: dict[int, Path] = {}
         self._outputs = Outputs()
-        # Held from a program's start until it is known, and while a program is reaped: no signal
-        # may reach a pid that has passed to another.
+        # Held from a program's start until it is registered, and while a program is reaped, so that
+        # no signal reaches a reused pid.
         self._changing = threading.RLock()
         self._any = threading.Event()
-        # The commands of `run` have numbers below zero.
+        # The commands of `run` have negative numbers.
         self._numbers = itertools.count(-1, -1)
         threading.Thread(target=self._reap, daemon=True).start()
 
@@ -75,10 +75,10 @@ class Children:
     ) -> dict[str, int]:  # fmt: skip
         """Start a program in a process group of its own; return its {"pid"}.
 
-        With `output`, what it prints is appended to the file `path`, else to one of the session's,
-        and kept within bounds if it is to be `bounded` (`Outputs`). With `talk`, its standard
-        output comes as events and its input is open. With `at_ns`, it begins at that instant of
-        this host's monotonic clock. OSError if there is no such program.
+        With `output`, its output is appended to the file `path`, default: one of the session's;
+        with `bounded`, its size is limited (`Outputs`). With `talk`, its standard output comes as
+        events and its input is open. With `at_ns`, it begins at that instant of this host's
+        monotonic clock. Raises OSError if there is no such program.
         """
         with contextlib.ExitStack() as files, self._changing:
             passed, readers = (), []
@@ -119,7 +119,7 @@ class Children:
     ) -> dict[str, Any]:  # fmt: skip
         """Run a command to its end, without input; return its status, stdout and stderr.
 
-        `processes` leaves it out: it does not belong to the trial.
+        `processes` leaves it out, as it does not belong to the trial.
         """
         with (
             tempfile.TemporaryFile(dir=self._folder) as stdout,
@@ -139,11 +139,11 @@ class Children:
         return result
 
     def own(self) -> set[int]:
-        """Return the pids of what `run` runs."""
+        """Return the pids of running commands of `run`."""
         return {child.pid for number, child in list(self._of.items()) if number < 0}
 
     def signal(self, number: int, signal: int, group: bool = False) -> None:
-        """Send a program a signal, or its whole process group; nothing if it has ended."""
+        """Send a signal to a program, or to its process group; do nothing if it has ended."""
         self._signal(self._of[number], signal, group)
 
     def _signal(self, child: Child, number: int, group: bool) -> None:
@@ -152,7 +152,7 @@ class Children:
                 (os.killpg if group else os.kill)(child.pid, number)
 
     def send(self, number: int, text: str) -> None:
-        """Write to a program's input; OSError if it has closed that."""
+        """Write to a program's input; raise OSError if that is closed."""
         stream = self._of[number].popen.stdin
         stream.write(text.encode())
         stream.flush()
@@ -163,11 +163,11 @@ class Children:
             self._of[number].popen.stdin.close()
 
     def file(self, number: int) -> Path:
-        """Return the file of what a program prints; it need not be there."""
+        """Return the path of a program's output; the file may not exist."""
         return self._files[number]
 
     def left_out_bytes(self, number: int) -> int:
-        """Return about how much of what a program printed was cut out of its file."""
+        """Return about how much of a program's output was removed from its file."""
         return self._outputs.left_out_bytes(self._files[number])
 
     def _listen(self, number: int, stdout: IO[bytes]) -> None:
@@ -201,7 +201,7 @@ class Children:
         try:
             _, status = os.waitpid(pid, 0)
         except ChildProcessError:
-            # Its program was not found: Popen has reaped it.
+            # Its program does not exist: Popen has reaped it.
             return None
         for number, child in list(self._of.items()):
             if child.pid == pid and child.status is None:
@@ -212,7 +212,7 @@ class Children:
     def _report(self, number: int, child: Child) -> None:
         ended_ns = time.monotonic_ns()
         if number >= 0:
-            # A daemon that it left may hold its output open for ever.
+            # A daemon that it left may keep its output open for ever.
             for reader in child.readers:
                 reader.join(LAST_WORDS_S)
             self._report_event(
@@ -222,11 +222,11 @@ class Children:
 
 
 LAST_WORDS_S = 1.0
-"""How long the report of a program's end waits for the rest of its output."""
+"""How long the event `ended` waits for the rest of a program's output."""
 
 
 def pinned(words: Sequence[str], cpus: Sequence[int]) -> list[str]:
-    """Return the words that run a command on those CPUs, on any if none are given."""
+    """Return the words that run a command on these CPUs; default: on any."""
     return [*(["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []), *words]
 
 
@@ -247,15 +247,15 @@ def kill(pids: Iterable[int], patience_s: float) -> None:
 
 @dataclass
 class Output:
-    """The file of a program's output; `left_out_bytes` is about how much of it was cut out."""
+    """The file of a program's output; `left_out_bytes` is about how much was removed from it."""
 
     file: Path
     left_out_bytes: int = 0
 
     def check(self) -> None:
-        """Cut the file if it is larger than LIMIT_BYTES; else costs one system call.
+        """Shorten the file if it is larger than LIMIT_BYTES; else costs one system call.
 
-        What is printed between its last read and its cut is lost, and is not counted.
+        Output between the last read and the truncation is lost, and is not counted.
         """
         size = self.file.stat().st_size if self.file.exists() else 0
         if size <= LIMIT_BYTES:
@@ -276,7 +276,7 @@ class Output:
 
 
 class Outputs:
-    """A thread that looks after all of them, from the first on."""
+    """A thread that checks all outputs; it starts with the first one."""
 
     def __init__(self) -> None:
         self._of: dict[Path, Output] = {}
@@ -284,18 +284,18 @@ class Outputs:
         self._thread = threading.Thread(target=self._loop, daemon=True)
 
     def watch(self, file: Path) -> None:
-        """Keep a file within bounds from now on."""
+        """Limit a file's size from now on."""
         with self._changing:
             self._of.setdefault(file, Output(file))
             if not self._thread.is_alive():
                 self._thread.start()
 
     def left_out_bytes(self, file: Path) -> int:
-        """Return about how much was cut out of a file so far; 0 if it is not watched."""
+        """Return about how much was removed from a file so far; 0 if it is not watched."""
         with self._changing:
             if file not in self._of:
                 return 0
-            # It may have grown much since the last look.
+            # It may have grown much since the last check.
             self._of[file].check()
             return self._of[file].left_out_bytes
 

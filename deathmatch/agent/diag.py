@@ -1,6 +1,6 @@
-"""A host's TCP sockets as the kernel lists them: sock_diag(7), which ss(8) asks too.
+"""A host's TCP sockets, listed by the kernel's sock_diag(7), as in ss(8).
 
-No process is needed for it. Layouts are those of linux/netlink.h and linux/inet_diag.h.
+It needs no process. The layouts are those of linux/netlink.h and linux/inet_diag.h.
 """
 
 import errno
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 ESTABLISHED, SYN_RECEIVED, TIME_WAIT, LISTENING = 1, 3, 6, 10
-"""States, as the kernel numbers them (net/tcp_states.h)."""
+"""The kernel's numbers of states (net/tcp_states.h)."""
 
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20
 _REQUEST_DUMP = 0x001 | 0x300
 _ERROR, _DONE = 2, 3
 _HEADER = struct.Struct("=IHHII")
-# Family, protocol, extensions, padding, states; then the identity that a socket must have.
+# Family, protocol, extensions, padding, states; then the identity of the wanted socket.
 _REQUEST = struct.Struct("=BBBBI")
 _IDENTITY = struct.Struct("!HH16s16s12s")
 _QUEUES = struct.Struct("=III")
@@ -29,7 +29,7 @@ _ALIGNED = 4
 
 
 class Listener(NamedTuple):
-    """A listening socket: its address and port as text, its accept queue and the limit of that."""
+    """A listening socket: its address and port, its accept queue's length and limit."""
 
     address: str
     waiting: int
@@ -39,18 +39,18 @@ class Listener(NamedTuple):
 def count(state: int, port: int) -> int:
     """Return how many sockets of that local port are in a state.
 
-    The kernel walks through all of its connections: 10,000 take some milliseconds.
+    The kernel reads all of its connections: 10,000 take some milliseconds.
     """
     return sum(1 for _ in _sockets(state, port))
 
 
 def listeners(port: int = 0) -> list[Listener]:
-    """Return the listening sockets, those of one port if it is given."""
+    """Return the listening sockets, default: of all ports."""
     return [listener(family, data) for family, data in _sockets(LISTENING, port)]
 
 
 def listener(family: int, data: bytes) -> Listener:
-    """Return the listener that the kernel's answer of one socket describes."""
+    """Return the listener, given the kernel's answer for one socket."""
     port, _, source, _, _ = _IDENTITY.unpack_from(data, 4)
     _, waiting, limit = _QUEUES.unpack_from(data, _QUEUES_AT)
     if family == socket.AF_INET:
@@ -78,9 +78,9 @@ def _answers(kernel: socket.socket) -> Iterator[bytes]:
 
 
 def parsed(received: bytes) -> tuple[list[bytes], bool]:
-    """Return the sockets in what was received at once, and whether they are the last.
+    """Return the sockets in a received datagram, and whether they are the last.
 
-    Raises OSError if it holds an error, or cannot be read as netlink(7) messages.
+    Raises OSError for an error in it, or if it is not netlink(7) messages.
     """
     sockets = []
     place = 0
@@ -94,7 +94,7 @@ def parsed(received: bytes) -> tuple[list[bytes], bool]:
         data = received[place + _HEADER.size : place + length]
         if kind == _ERROR:
             number = -int.from_bytes(data[:4], sys.byteorder, signed=True)
-            # A kernel without that family has none of its sockets.
+            # A kernel without that family has no such sockets.
             if number in (errno.ENOENT, errno.EAFNOSUPPORT):
                 return sockets, True
             if number <= 0:

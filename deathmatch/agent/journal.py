@@ -1,7 +1,7 @@
-"""Settings of the kernel that a session changes, and what they were, so that they are restored.
+"""A journal of the kernel settings that a session changes, by which they are restored.
 
-A setting is a file under /proc/sys or /sys. What it was is written down, and on the disk, before it
-is changed: whoever reads the journal later can restore it, whatever ended the session.
+A setting is a file under /proc/sys or /sys. Its former value is on the disk before it is changed,
+so that a later process can restore it, however the session ended.
 """
 
 import json
@@ -12,12 +12,12 @@ from pathlib import Path
 
 JOURNAL = "journal"
 _ROOTS = (Path("/proc/sys"), Path("/sys"))
-# A namespace's number that no other has before the next boot (socket(7), since Linux 5.14).
+# The cookie of a network namespace, unique until the next boot (socket(7), since Linux 5.14).
 _SO_NETNS_COOKIE = 71
 
 
 def place() -> dict[str, str]:
-    """Return what identifies this boot and this network namespace: settings hold in both only."""
+    """Return the identity of this boot and network namespace, within which settings are valid."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         try:
             cookie = any_socket.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8).hex()
@@ -57,10 +57,10 @@ class Journal:
             os.fsync(file.fileno())
 
     def restore(self) -> dict[str, list[str]]:
-        """Set everything to what it was before the session, last change first.
+        """Restore all settings of before the session, the last change first.
 
-        Return the paths, under "restored" those that were no more what they had been, under
-        "failed" those refused, with the reason: the journal keeps these, and forgets the others.
+        Return the paths: "restored" has those whose values had changed, "failed" those that the
+        kernel refused, with the reason; the journal keeps only these.
         """
         done: dict[str, list[str]] = {"restored": [], "failed": []}
         refused = {}
@@ -84,14 +84,14 @@ class Journal:
             try:
                 entry = json.loads(text)
             except ValueError:
-                # The line that was being written as the session was killed: nothing was set yet.
+                # An incomplete last line, as the session was killed before it changed the setting.
                 break
             first_values.setdefault(entry["path"], entry["before"])
         return first_values
 
 
 def _write(path: Path, value: str) -> None:
-    # Unbuffered, so that the error is this call's; some files want all of it in one write.
+    # Unbuffered, so that this call raises the error; some files need a single write.
     descriptor = os.open(path, os.O_WRONLY)
     try:
         os.write(descriptor, f"{value}\n".encode())

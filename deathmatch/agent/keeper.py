@@ -1,7 +1,7 @@
 """The agent's outer process: the host's lock, the pid namespace, and settings restored afterwards.
 
-It outlives everything that the session runs, so that it can restore. If it is killed itself, the
-kernel ends the session, and the next agent that this user starts in the same folder restores.
+It outlives all processes of the session, so that it can restore settings. If it is killed, the
+kernel ends the session, and the next agent of this user in the same folder restores them.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ _HELD = "held"
 
 
 class Settings(NamedTuple):
-    """What the controller may choose.
+    """The controller's choices.
 
-    `folder`, below which the session's own is made, relative to the home; how long to stay without
-    a sign of the controller; how long to wait for the host's lock; whether to take that at all.
+    The session's folder is made in `folder`, relative to the home. The agent ends after `silence_s`
+    without a message. It waits for the host's lock up to `wait_s`, unless `lock` is false.
     """
 
     folder: str = ".local/share/deathmatch"
@@ -45,7 +45,7 @@ def run(text: str = "{}") -> int:
     session: list[subprocess.Popen] = []
 
     def end(*_: object) -> None:
-        # With it ends all that it started; what it changed is restored below.
+        # All its processes end with it; its settings are restored below.
         if not session:
             sys.exit(1)
         session[0].kill()
@@ -54,7 +54,7 @@ def run(text: str = "{}") -> int:
         signal.signal(number, end)
     with contextlib.ExitStack() as held:
         if settings.lock:
-            # A controller that lost its host waits for the session that has yet to notice.
+            # A controller that lost its host waits for its former session, which may still run.
             lock = namespaces.lock(settings.wait_s)
             if lock is None:
                 return _refuse("busy", "")
@@ -91,7 +91,7 @@ def _refuse(reason: str, detail: str) -> int:
 
 @contextlib.contextmanager
 def _own(folder: Path) -> Iterator[Path]:
-    """Make the session's folder; no other keeper removes it until the block ends."""
+    """Make the session's folder, locked against other keepers until the block ends."""
     own = folder / f"{_RUN}{os.getpid()}-{os.urandom(4).hex()}"
     own.mkdir(mode=0o700)
     with (own / _HELD).open("w") as file:
@@ -101,10 +101,10 @@ def _own(folder: Path) -> Iterator[Path]:
 
 
 def _restore_left(folder: Path) -> Iterator[dict[str, Any]]:
-    """Restore what sessions changed whose keeper was killed, and remove their folders.
+    """Restore the settings of sessions whose keeper was killed, and remove their folders.
 
-    Yields what `Journal.restore` returns, for each session that had changed something. A folder of
-    another network namespace stays, for the next keeper there.
+    Yields the result of `Journal.restore` for each session that had changed settings. A folder of
+    another network namespace is kept for the next keeper there.
     """
     here = place()
     for left in sorted(folder.glob(f"{_RUN}*")):
@@ -122,6 +122,6 @@ def _restore_left(folder: Path) -> Iterator[dict[str, Any]]:
         except BlockingIOError:
             continue
         except (OSError, ValueError, KeyError):
-            # Killed before it was whole, hence before anything was changed.
+            # The keeper was killed before any setting was changed.
             if time.time() - left.stat().st_mtime > wire.SILENCE_S:
                 shutil.rmtree(left, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The kernel's figures on a host, its network and its processes, and a sample of all of them."""
+"""The kernel's figures on a host, its network and its processes, and samples of them."""
 
 import contextlib
 import fcntl
@@ -20,13 +20,13 @@ MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 IDLE = ("idle", "iowait")
 USED = ("cpu_ns", "rss_bytes", "descriptors", "threads", "run_delay_ns")
 COUNTED = ("netstat", "snmp", "sockstat")
-# The share of the time that these may take: counting the SYN queue takes CPU time, and reading how
-# processes share their pages holds up what maps memory.
+# The share of time for the slow readings: counting the SYN queue takes CPU time, and reading shared
+# pages blocks processes that map memory.
 _SHARES = {"syn_queue": 0.02, "pss": 0.01}
 
 
 def processes(other: Iterable[int] = ()) -> list[int]:
-    """Return the pids of this namespace that live, without the first process and `other`."""
+    """Return the living pids of this namespace, without the first process and `other`."""
     left_out = {1, *other}
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return sorted(pid for pid in pids if pid not in left_out and _lives(pid))
@@ -37,14 +37,14 @@ def _lives(pid: int) -> bool:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return False
-    # Its name, which may hold anything, is in parentheses.
+    # The name, which may have any characters, is in parentheses.
     return text.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def usage(pid: int) -> dict[str, int]:
-    """Return what one process uses, by USED; zeros if it is gone.
+    """Return the usage of one process, by the keys USED; zeros if it is gone.
 
-    Shared pages count in each process that has them; `pss` shares them out.
+    Shared pages count in full for each process; `pss_bytes` counts them once.
     """
     proc = Path(f"/proc/{pid}")
     try:
@@ -60,14 +60,14 @@ def usage(pid: int) -> dict[str, int]:
 
 
 def ended_children_ns(pid: int) -> int | None:
-    """Return the CPU time of the process's children that ended, and of theirs, in whole ticks.
+    """Return the CPU time of the process's ended children, and of theirs, in whole ticks.
 
-    None if it ignores their ends: then the kernel adds them to nobody's (wait(2), NOTES). 0 if the
+    None if it ignores SIGCHLD, as the kernel then does not count them (wait(2), NOTES). 0 if the
     process is gone.
     """
     try:
         status = Path(f"/proc/{pid}/status").read_text(errors="replace")
-        # The name, which may hold anything, is in parentheses: the third field follows it.
+        # The name, which may have any characters, is in parentheses; the third field follows it.
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return 0
@@ -79,7 +79,7 @@ def ended_children_ns(pid: int) -> int | None:
 
 
 def group_cpu_ns(file: str) -> int | None:
-    """Return the CPU time of a cgroup's processes, those that ended included; None without it.
+    """Return the CPU time of a cgroup's processes, also ended ones; None without the file.
 
     `file` is its cpuacct.usage (version 1) or its cpu.stat (version 2).
     """
@@ -93,10 +93,10 @@ def group_cpu_ns(file: str) -> int | None:
 
 
 def pss_bytes(pids: Iterable[int]) -> int | None:
-    """Return the memory of processes, with pages that several have counted once for all of them.
+    """Return the memory of processes, with shared pages counted once.
 
-    That is the sum of their proportional shares (PSS of smaps_rollup in proc(5)); None if one may
-    not be read. The kernel looks at every page: about a millisecond for 100 MB.
+    It is the sum of their proportional shares (PSS of smaps_rollup in proc(5)); None if one is
+    unreadable. The kernel reads every page: about a millisecond for 100 MB.
     """
     total = 0
     for pid in pids:
@@ -118,12 +118,12 @@ def pss_bytes(pids: Iterable[int]) -> int | None:
 
 
 def _cpu_clock(pid: int) -> int:
-    # The kernel's number of it (CPUCLOCK_SCHED in posix-timers.h); Python has no call for it.
+    # The number of the process's CPU clock (CPUCLOCK_SCHED in posix-timers.h); Python has no call.
     return (~pid << 3) | 2
 
 
 def _descriptors(folder: Path) -> int:
-    # Linux 6.2 and later say how many there are; a list of 10,000 takes 15 ms, every sample.
+    # Linux 6.2 and later have the number; else each sample lists them, 15 ms for 10,000.
     return folder.stat().st_size or len(os.listdir(folder))
 
 
@@ -133,7 +133,7 @@ def threads(pid: int) -> list[int]:
 
 
 def run_delay_ns(pid: int) -> int:
-    """Return how long the process's living threads have waited for a CPU; 0.02 ms a thread."""
+    """Return how long the process's threads have waited for a CPU; takes 0.02 ms a thread."""
     total = 0
     for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with contextlib.suppress(OSError):
@@ -142,9 +142,9 @@ def run_delay_ns(pid: int) -> int:
 
 
 def hold(folder: str, held: list[int]) -> bool:
-    """Lock a folder for as long as this process has it open; return whether it is still there.
+    """Lock a folder while this process has it open; return whether it still exists.
 
-    `held` gets the descriptor. Whoever would remove the folder locks it first.
+    `held` gets the descriptor. A process that removes such folders locks them first.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -159,7 +159,7 @@ def hold(folder: str, held: list[int]) -> bool:
 
 
 def raise_descriptors(wanted: int) -> int:
-    """Raise this process's limit of open files towards `wanted`; return what was got."""
+    """Raise this process's limit of open files towards `wanted`; return the new limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limit in (max(wanted, hard), hard):
         try:
@@ -171,10 +171,10 @@ def raise_descriptors(wanted: int) -> int:
 
 
 def waits(pid: int) -> list[int]:
-    """Return the numbers of the system calls that the process's threads are in, each once."""
+    """Return the distinct numbers of the system calls in which the process's threads are."""
     numbers = set()
     for file in Path(f"/proc/{pid}/task").glob("*/syscall"):
-        # "running" for a thread that is in none.
+        # "running" for a thread outside system calls.
         with contextlib.suppress(OSError):
             if number := re.match(r"\d+", file.read_text()):
                 numbers.add(int(number[0]))
@@ -189,7 +189,7 @@ def counters() -> dict[str, dict[str, int]]:
 def parse(text: str) -> dict[str, int]:
     """Return {"group name": value} of /proc/net/netstat, snmp or sockstat.
 
-    The first two print a line of names, then a line of values; sockstat names and values in turn.
+    The first two have a line of names, then a line of values; sockstat alternates them.
     """
     values = {}
     names: dict[str, list[str]] = {}
@@ -199,7 +199,7 @@ def parse(text: str) -> dict[str, int]:
         if len(words) > 1 and words[0].isalpha() and words[1].isdigit():
             values |= {f"{group} {name}": int(text) for name, text in zip(words[::2], words[1::2])}
         elif group in names:
-            # With fewer values than names, nobody knows which belong together.
+            # With fewer values than names, they cannot be matched.
             pairs = zip(names.pop(group), words, strict=True)
             values |= {f"{group} {name}": int(text) for name, text in pairs}
         else:
@@ -208,7 +208,7 @@ def parse(text: str) -> dict[str, int]:
 
 
 def machine(cpus: Iterable[int]) -> dict[str, int | float]:
-    """Return what the whole machine has counted since its start.
+    """Return the counts of the whole machine since its start.
 
     cpu_<mode>_us of all CPUs and server_cpus_<mode>_us of `cpus`, in steps of a tick;
     context_switches, interrupts; load_average of the last minute.
@@ -230,7 +230,7 @@ def machine(cpus: Iterable[int]) -> dict[str, int | float]:
 
 
 class Sampling:
-    """Takes samples as cheaply as possible."""
+    """It takes samples, at as little cost as possible."""
 
     def __init__(self) -> None:
         self._due = dict.fromkeys(_SHARES, 0.0)
@@ -241,15 +241,15 @@ class Sampling:
     ) -> dict[str, Any]:  # fmt: skip
         """Return {"at_ns", "counters", "usage"}, with `port` "queues", with `cpus` "machine".
 
-        They are the instant of this host's monotonic clock; `counters`; the sum of
-        `usage` over the processes; the accept queue's length and limit, summed over the
-        listeners of the port, and the SYN queue's length, None where asking so soon would disturb
-        the trial; `machine`.
+        They are the instant of this host's monotonic clock; `counters`; the sum of `usage` over
+        the processes; the length and limit of the accept queue, summed over the port's listeners,
+        and the length of the SYN queue, None if reading it so soon would disturb the trial;
+        `machine`.
 
-        With `cpus`, the processes are a server's. "cpu_ns" then has that of processes that ended
-        too: of the cgroup whose file `group` is (`group_cpu_ns`), or without one, of
-        children; None if it is unknown. "pss_bytes" is their memory, None where asking so soon
-        would disturb the trial and it has not `settled`.
+        With `cpus`, the processes are a server's. "cpu_ns" then includes ended processes: those of
+        the cgroup whose file is `group` (`group_cpu_ns`), without one those of children; None if it
+        is unknown. "pss_bytes" is their memory, None if reading it so soon would disturb the trial
+        and it has not `settled`.
         """
         pids = list(pids)
         taken: dict[str, Any] = {"at_ns": time.monotonic_ns(), "counters": counters()}
@@ -261,7 +261,7 @@ class Sampling:
                 sum(listener.waiting for listener in listeners),
                 sum(listener.limit for listener in listeners),
             ]
-            # The kernel walks through all connections: 10,000 take some milliseconds.
+            # The kernel reads all connections: 10,000 take some milliseconds.
             waiting = partial(diag.count, diag.SYN_RECEIVED, port)
             taken["queues"] = [*queues, self._seldom("syn_queue", waiting, False)]
         if cpus is not None:
@@ -271,7 +271,7 @@ class Sampling:
         return taken
 
     def _seldom(self, what: str, ask: Callable[[], int | None], settled: bool) -> int | None:
-        """Return the answer; None if asking would take more than its share of the time."""
+        """Return the reading; None if it would exceed its share of the time."""
         began = time.monotonic()
         if began < self._due[what] and not settled:
             return None

@@ -1,7 +1,7 @@
 """Run a program at an instant: `launch.py AT_NS DESCRIPTOR WORDS...`.
 
-AT_NS is of the monotonic clock; how late the program began, in ns, is written to DESCRIPTOR. A
-process of its own, so that nothing of the session delays it, and started as itself long before.
+AT_NS is of the monotonic clock; the program's lateness in ns is written to DESCRIPTOR. It is a
+process of its own, started earlier, so that the session does not delay the program.
 """
 
 import os
@@ -10,7 +10,7 @@ import time
 
 
 def main(at_ns: int, descriptor: int, words: list[str]) -> None:
-    """Wait for the instant, say how late it is, and become the program."""
+    """Wait for the instant, write the lateness, and execute the program."""
     while (early_ns := at_ns - time.monotonic_ns()) > 0:
         time.sleep(early_ns / 1e9)
     os.write(descriptor, str(-early_ns).encode())
@@ -19,7 +19,7 @@ def main(at_ns: int, descriptor: int, words: list[str]) -> None:
         os.execvp(words[0], words)
     except OSError as error:
         print(f"{words[0]}: {error.strerror}", file=sys.stderr)
-        # As a shell ends.
+        # As a shell does.
         sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
 
 

@@ -1,4 +1,4 @@
-"""The testbed's lock, and the words that run a command in namespaces that end with their maker."""
+"""The testbed's lock, and the words to run a command in namespaces that end with their maker."""
 
 import math
 import os
@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 
-# It has no file and cannot outlive its holder, and each network namespace has its own.
+# An abstract socket: it has no file, ends with its holder, and belongs to a network namespace.
 LOCK = "\0deathmatch-testbed"
 _RETRY_S = 0.2
 
@@ -15,9 +15,9 @@ _RETRY_S = 0.2
 def lock(
     wait_s: float = math.inf, waiting: Callable[[], object] = lambda: None
 ) -> socket.socket | None:
-    """Return the lock that trials and agents take; None if another holds it for all of `wait_s`.
+    """Return the lock of trials and agents; None if another process holds it for all of `wait_s`.
 
-    `waiting` is called once if another holds it.
+    `waiting` is called once if another process holds it.
     """
     held = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     ends = None
@@ -38,9 +38,9 @@ def lock(
 def words(*options: str) -> list[str]:
     """Return the words before a command for mount and pid namespaces that end with this process.
 
-    `setpriv` passes the death of this process on to `unshare`, `unshare --kill-child` to the first
-    process of the pid namespace. Who is not root gets a user namespace too, with these `options`
-    of unshare(1).
+    If this process dies, `setpriv` has `unshare` killed, and `unshare --kill-child` the first
+    process of the pid namespace. Users other than root also get a user namespace, with these
+    `options` of unshare(1).
     """
     user = [] if os.geteuid() == 0 else ["--user", *options]
     unshare = ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -48,9 +48,9 @@ def words(*options: str) -> list[str]:
 
 
 def forbidden(words: Sequence[str]) -> str:
-    """Return why these words cannot be used, empty if they can; FileNotFoundError without a tool.
+    """Return why these words cannot be used, "" if they can; FileNotFoundError without a tool.
 
-    Costs a process.
+    Starts a process.
     """
     probe = subprocess.run(
         [*words, "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True

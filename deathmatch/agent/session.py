@@ -1,7 +1,7 @@
-"""The agent's inner process, the first of its pid namespace: it does what the controller asks.
+"""The agent's inner process, the first of its pid namespace: it serves the controller's requests.
 
-Every public method of `Verbs` is a verb; the other keys of a request are its arguments. Those that
-may wait run in a thread each, so that the others, a ping and the clock above all, never wait.
+Every public method of `Verbs` is a verb; the other keys of a request are its arguments. A verb that
+may wait runs in a thread of its own, so that the others, above all `ping` and `clock`, never wait.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from deathmatch.agent.children import Children
 from deathmatch.agent.journal import Journal
 from deathmatch.agent.kernel import Sampling
 
-# After a pause of this machine the controller is not silent: its signs wait in the pipe.
+# After a pause of this machine the controller's messages wait in the pipe.
 _GRACE_S = 0.5
 _WAITING = {"run", "kill", "connect", "transmit", "receive", "send", "sample", "pss_bytes"}
 _NICENESS = 10
@@ -38,7 +38,7 @@ def files() -> list[Path]:
 
 
 def digest() -> str:
-    """Return 16 digits that change with any of the files or their names; reads them all."""
+    """Return 16 digits of a hash of the files and their names; reads all of them."""
     hashed = hashlib.sha256()
     for path in files():
         content = (PACKAGE.parent / path).read_bytes()
@@ -49,8 +49,8 @@ def digest() -> str:
 class Verbs:
     """The requests that a controller may make.
 
-    Times are ns of this host's clocks, pids those of its namespace. A call that fails
-    raises OSError, which the controller raises too, or ValueError.
+    Times are ns of this host's clocks, pids those of its namespace. A call that fails raises
+    OSError, which the controller raises again, or ValueError.
     """
 
     def __init__(self, folder: Path, report: children.Report):
@@ -71,22 +71,22 @@ class Verbs:
             setattr(self, function.__name__, function)
 
     def ping(self) -> None:
-        """Give a sign of life."""
+        """Show that the agent is alive."""
 
     def clock(self) -> dict[str, int]:
-        """Return now, of the monotonic clock and, as of 1970, of the wall clock."""
+        """Return the present time of the monotonic and the wall clock, the latter since 1970."""
         return {"monotonic_ns": time.monotonic_ns(), "wall_ns": time.time_ns()}
 
     def processes(self, but: Iterable[int] = ()) -> list[int]:
-        """Return the pids of all that the session's programs left running, `but` for these."""
+        """Return the pids of the session's programs and their descendants, `but` for these."""
         return kernel.processes({*but, *self._children.own()})
 
     def read(self, path: str) -> str:
-        """Return a file's text, what is not UTF-8 replaced."""
+        """Return a file's text, with U+FFFD for invalid UTF-8."""
         return Path(path).read_text(errors="replace")
 
     def fetch(self, path: str = "", process: int = -1, offset: int = 0) -> dict[str, Any]:
-        """Return the "data" of a file, or of what a program printed, from `offset` on, packed.
+        """Return the packed "data" of a file, or of a program's output, from `offset`.
 
         At most wire.CHUNK_BYTES; none at its end.
         """
@@ -95,22 +95,22 @@ class Verbs:
             return {"data": wire.pack(file.read(wire.CHUNK_BYTES))}
 
     def write(self, path: str, data: str, offset: int) -> None:
-        """Write packed data to a file: at `offset`, or in place of all of it at 0."""
+        """Write packed data to a file at `offset`; 0 replaces the file."""
         with Path(path).open("r+b" if offset else "wb") as file:
             file.seek(offset)
             file.write(wire.unpack(data))
 
     def files(self, folder: str) -> list[str]:
-        """Return the files in a folder and below, relative to it, sorted."""
+        """Return all files of a folder, recursively, relative to it, sorted."""
         paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
         return [str(path.relative_to(folder)) for path in paths]
 
     def hold(self, path: str) -> bool:
-        """Lock a folder until the session ends; return whether it is still there (flock(2))."""
+        """Lock a folder until the session ends; return whether it still exists (flock(2))."""
         return kernel.hold(path, self._held)
 
     def settings(self, paths: Sequence[str]) -> dict[str, str]:
-        """Return the values in force, by path under /proc/sys or /sys; "" where there is none."""
+        """Return the values in force, by path under /proc/sys or /sys; "" for a missing file."""
         return {
             path: Path(path).read_text().strip() if Path(path).exists() else "" for path in paths
         }
@@ -120,7 +120,7 @@ class Verbs:
         return sorted(os.sched_getaffinity(0))
 
     def keep_to(self, cpus: Sequence[int]) -> None:
-        """Let the agent itself use these CPUs only, and what is started without `cpus`."""
+        """Let the agent, and programs started without `cpus`, use only these CPUs."""
         for thread in kernel.threads(os.getpid()):
             os.sched_setaffinity(thread, cpus)
 
@@ -128,16 +128,16 @@ class Verbs:
         self, pids: Sequence[int] | None = None, port: int | None = None,
         cpus: Sequence[int] | None = None, group: str = "", settled: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
-        """Return a sample: `Sampling.take`; without `pids`, of all that `processes` returns."""
-        # A load generator that waits for the same CPU goes first. Each call runs in a thread of
-        # its own, so that this concerns no other call.
+        """Return a sample: `Sampling.take`; default of `pids`: all of `processes`."""
+        # A load generator that waits for the same CPU runs first. Each call has its own thread, so
+        # this does not affect other calls.
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         chosen = self.processes() if pids is None else pids
         return self._sampling.take(chosen, port, cpus, group, settled)
 
     def connect(self, number: int, address: str, port: int, patience_s: float) -> None:
-        """Open a TCP connection from here, under a number that the controller chooses."""
+        """Open a TCP connection from here, with a number that the controller chooses."""
         self._sockets[number] = socket.create_connection((address, port), patience_s)
 
     def transmit(self, number: int, data: str, patience_s: float) -> None:
@@ -146,7 +146,7 @@ class Verbs:
         self._sockets[number].sendall(wire.unpack(data))
 
     def receive(self, number: int, limit_bytes: int, patience_s: float) -> dict[str, Any]:
-        """Return the "data" that comes next over a connection, packed; none at its end."""
+        """Return the next packed "data" of a connection; none at its end."""
         self._sockets[number].settimeout(patience_s)
         return {"data": wire.pack(self._sockets[number].recv(min(limit_bytes, wire.CHUNK_BYTES)))}
 
@@ -165,7 +165,7 @@ class Session:
         self._verbs = Verbs(folder, self._report)
 
     def serve(self, hello: dict[str, Any]) -> None:
-        """Greet, then do what is asked until the input ends or nobody gives a sign."""
+        """Send the greeting, then serve requests until the input ends or is silent."""
         os.write(self._outgoing, b"\n")
         self._report(hello)
         threading.Thread(target=self._watch, daemon=True).start()
@@ -187,7 +187,7 @@ class Session:
             if time.monotonic() - heard >= self._silence_s:
                 time.sleep(_GRACE_S)
                 if self._heard == heard:
-                    # With the first process of the namespace ends everything in it.
+                    # All processes of the namespace end with its first one.
                     os._exit(SILENT)
 
     def _answer(self, request: dict[str, Any]) -> None:
@@ -212,11 +212,11 @@ class Session:
 
 
 SILENT, CLOSED = 3, 4
-"""Exit statuses: nobody gave a sign; nobody reads any more."""
+"""Exit statuses: the controller was silent; it no longer reads."""
 
 
 def described(error: Exception) -> dict[str, Any]:
-    """Return what the controller needs to raise the same error."""
+    """Return the fields by which the controller raises the same error."""
     if isinstance(error, TimeoutError) and error.errno is None:
         return {"errno": errno.ETIMEDOUT, "text": "timed out", "file": None}
     if isinstance(error, OSError) and error.errno is not None:
@@ -225,11 +225,11 @@ def described(error: Exception) -> dict[str, Any]:
 
 
 def run(text: str) -> None:
-    """Be the session that the keeper began, with its settings as JSON, until it ends."""
+    """Serve the session of a keeper, with its settings as JSON, until it ends."""
     begin = json.loads(text)
     folder = Path(begin["folder"])
     incoming, outgoing = os.dup(0), os.dup(1)
-    # Nothing else can read from or print to the channel.
+    # So that no program can use the channel.
     with open(os.devnull, "r+") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)

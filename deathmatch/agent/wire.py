@@ -1,23 +1,23 @@
-"""How both ends write what goes over the channel."""
+"""The format of messages on the channel."""
 
 import base64
 import json
 from typing import Any
 
 HELLO = b'{"hello": "deathmatch agent"'
-"""How the first line begins that is the agent's: a login shell may print others before."""
+"""The beginning of the agent's first line; a login shell may print others before it."""
 
 REFUSAL = b'{"refused": '
-"""How it begins if the agent cannot work there."""
+"""The beginning of that line if the agent cannot work there."""
 
 SILENCE_S = 4.0
-"""How long either end waits for a sign of the other before it takes it for gone."""
+"""How long each end waits for a message before it considers the other lost."""
 
 PING_S = 0.5
-"""How often the controller gives a sign, and asks for one."""
+"""How often the controller sends a ping."""
 
 CHUNK_BYTES = 1 << 18
-"""How much of a file one message carries: a ping waits behind it on a slow link."""
+"""The most bytes of a file in one message: on a slow link, a ping waits for it."""
 
 
 def line(message: dict[str, Any]) -> bytes:
@@ -26,7 +26,7 @@ def line(message: dict[str, Any]) -> bytes:
 
 
 def message(text: bytes) -> dict[str, Any]:
-    """Return the message of a line; ValueError if it is not one."""
+    """Return the message in a line; raise ValueError if it is not one."""
     try:
         decoded = json.loads(text)
     except RecursionError:
@@ -42,5 +42,5 @@ def pack(data: bytes) -> str:
 
 
 def unpack(text: str) -> bytes:
-    """Return the bytes of `pack`."""
+    """Return the bytes of a text that `pack` made."""
     return base64.b64decode(text)

@@ -1,6 +1,6 @@
 """The load generators on this machine: which an experiment needs, where they are, whether they run.
 
-What each is, `load.registry` says; here is what is done about it.
+`load.registry` describes each of them.
 """
 
 import os
@@ -17,19 +17,20 @@ from deathmatch.load import registry
 from deathmatch.load.generator import PROJECT
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
+from deathmatch.plan.trial import Trial
 
-# The statuses of a shell or of env when a program cannot be run or is not there.
+# The exit statuses of a shell or of env when a program cannot be run or is missing.
 NOT_RUN = (126, 127)
-# Nothing that a server does ends a client so: somebody killed it, or the kernel for want of memory.
+# No server can cause this end of a client: a user killed it, or the kernel for want of memory.
 KILLED = -signal.SIGKILL
 HELP_S = 10
 QUOTED_LINES = 8
 
 
 def needed(experiment: str, load_generator: str | None = None) -> list[str]:
-    """Return the load generators that the experiment's trials run; none where all only store.
+    """Return the load generators that the experiment's trials run; none if they have no load.
 
-    `load_generator` is a trial's; default: the experiment's own.
+    `load_generator` is that of one trial; default: the experiment's.
     """
     spec = files.experiment(experiment)
     names = {load_generator or spec.client} - {None}
@@ -38,14 +39,20 @@ def needed(experiment: str, load_generator: str | None = None) -> list[str]:
     return sorted(names)
 
 
+def of_trial(trial: Trial) -> tuple[list[str], str]:
+    """Return the load generators of a trial, and the name of what needs them for messages."""
+    name = trial.experiment.name
+    return needed(name, trial.load_generator), f"experiment {name!r}"
+
+
 def builders(experiment: str) -> set[str]:
-    """Return the servers whose builds make the experiment's load generators too."""
+    """Return the servers whose builds also make the experiment's load generators."""
     built_by = {registry.client(name).built_by for name in needed(experiment)}
     return {server for server in built_by if server}
 
 
 def find(name: str) -> Path | None:
-    """Return the program: that on PATH, else what the build of its server has made."""
+    """Return the program: the one on PATH, else the one that its server's build has made."""
     if on_path := shutil.which(registry.client(name).program):
         return Path(on_path)
     built = built_at(name)
@@ -53,7 +60,7 @@ def find(name: str) -> Path | None:
 
 
 def built_at(name: str) -> Path | None:
-    """Return where a server's build or Nix package has the program; None if none brings it."""
+    """Return where a server's build or Nix package has the program; None if no server has it."""
     client = registry.client(name)
     if not client.built_by:
         return None
@@ -62,10 +69,10 @@ def built_at(name: str) -> Path | None:
 
 
 def located(words: list[str]) -> list[str]:
-    """Return a load generator's command with its first word as this machine finds the program.
+    """Return a load generator's command, its first word the program's path on this machine.
 
-    A program on PATH keeps its bare name, as does a missing one. A file of the project that
-    another word names is that of this clone.
+    A program on PATH keeps its bare name, and so does a missing one. Paths of the project in the
+    other words become paths of this clone.
     """
     program = words[0]
     if not shutil.which(program):
@@ -75,10 +82,7 @@ def located(words: list[str]) -> list[str]:
 
 
 def version(name: str) -> str:
-    """Return the first line that the version command prints; empty if it cannot be run.
-
-    Costs a process that ends at once.
-    """
+    """Return the first line that the version command prints; empty if it cannot be run."""
     words = located(shlex.split(registry.client(name).version))
     try:
         done = subprocess.run(
@@ -91,9 +95,10 @@ def version(name: str) -> str:
 
 
 def check_programs(wanted: Mapping[str, str], planned: bool = False) -> None:
-    """Raise UserError if a load generator is missing or cannot run; `wanted` says what needs it.
+    """Raise UserError if a load generator is missing or cannot run.
 
-    With `planned`, a program that a server's build is still to make is not missed.
+    `wanted` maps its name to what needs it. With `planned`, a program that a server's build will
+    make may be missing.
     """
     for name, where in sorted(wanted.items()):
         program = find(name)
@@ -124,10 +129,10 @@ def failure(name: str, problem: str, output: str, where: str) -> UserError:
 def _remedy(name: str) -> str:
     if server := registry.client(name).built_by:
         return (
-            f"the build of servers/{server} makes it: ./shell deathmatch build {server} says "
+            f"the build of servers/{server} makes it; ./shell deathmatch build {server} shows "
             "what is wrong"
         )
     return (
-        f"./shell builds it from clients/{name}, `nix develop` brings it along: run again in one "
+        f"./shell builds it from clients/{name}, and `nix develop` includes it: run again in one "
         "of them"
     )

@@ -1,6 +1,6 @@
-"""The project's files on a host: this clone where the host shares its files, else a copy.
+"""The project's files on a host: this clone if the host shares its files, else a copy.
 
-A copy is asked what it has by `./shell deathmatch answer QUESTION` there; question and answer are
+A copy answers questions by `./shell deathmatch answer QUESTION` there; question and answer are
 JSON.
 """
 
@@ -22,7 +22,10 @@ from deathmatch.plan.testbed import Side
 
 
 def on(host: Host, side: Side) -> Installation:
-    """Return the project's installation on a host, a copy brought up to date; UserError if not."""
+    """Return the project's installation on a host; a copy is updated first.
+
+    Raises UserError if that fails.
+    """
     return Clone() if host.shared else Copy(host, side.folder)
 
 
@@ -30,11 +33,11 @@ class Clone:
     """This clone."""
 
     def built(self, server: Server) -> dict:
-        """Return the record of its build."""
+        """Return the record of a server's build, after building it if that is due."""
         return server_build.built(server)
 
     def command(self, server: Server, values: Mapping[str, Level]) -> Command:
-        """Return how it is started."""
+        """Return the command that starts a server."""
         return Command(
             server_commands.words(server, dict(values)),
             server_commands.environment(server.name),
@@ -42,36 +45,27 @@ class Clone:
         )
 
     def located(self, words: Sequence[str]) -> list[str]:
-        """Return the command with the program's path."""
+        """Return a load generator's command with the program's path."""
         return clients.located(list(words))
 
     def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
-        """Build and check them; return their versions."""
+        """Build and check load generators; return {name: version}."""
         for name in names:
-            _build(name, where)
+            # Always, as the program of an earlier build must not measure.
+            if maker := registry.client(name).built_by:
+                build = server_build.built(files.server(maker))
+                if not build["ok"]:
+                    raise clients.failure(name, "could not be built", build["log"], where)
         clients.check_programs(dict.fromkeys(names, where))
         return {name: clients.version(name) for name in names}
 
     def harness(self) -> dict[str, str]:
-        """Return what trials run on here."""
+        """Return `toolchain.harness`."""
         return toolchain.harness()
 
 
-def _build(name: str, where: str) -> None:
-    """Build a load generator that a server's build makes; UserError if that fails.
-
-    What an earlier build left is another program, which must not be measured with.
-    """
-    maker = registry.client(name).built_by
-    if not maker:
-        return
-    build = server_build.built(files.server(maker))
-    if not build["ok"]:
-        raise clients.failure(name, "could not be built", build["log"], where)
-
-
 def main(given: argparse.Namespace) -> int:
-    """Print the answer to the question: {"answer"}, or {"mistake"} with a UserError's parts."""
+    """Print the answer as JSON: {"answer"}, or {"mistake"} with the parts of a UserError."""
     sandbox.die_with_owner()
     try:
         answered = {"answer": answer(**json.loads(given.question))}
@@ -82,7 +76,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def answer(what: str, **arguments) -> object:
-    """Return what the method `what` of this clone returns; a command as a dict of its fields."""
+    """Call the method `what` of Clone; return its result, a command as a dict of its fields."""
     if "server" in arguments:
         arguments["server"] = files.server(arguments["server"])
     value = getattr(Clone(), what)(**arguments)

@@ -1,7 +1,7 @@
-"""This project on another machine: its files, the toolchain that its `./shell` sets up, its builds.
+"""A copy of this project on another machine: its files, its toolchain by `./shell`, its builds.
 
-The files that measure are copied: neither data nor what makes a paper of it. They replace those of
-an earlier copy; builds there stay. The copy's own `deathmatch answer` answers questions about it.
+Only the files that measure are copied, without data and the sources of the paper. They replace
+those of an earlier copy; its builds are kept. `deathmatch answer` there answers questions about it.
 """
 
 import hashlib
@@ -27,16 +27,16 @@ COPIED = (
     "bin", "clients", "config", "deathmatch", "experiments", "flake.lock", "flake.nix", "nix",
     "paper/source/references.bib", "pyproject.toml", "servers", "shell", "toolchains", "workflow",
 )  # fmt: skip
-# In the copy: what it was copied from.
+# In the copy: {path: digest} of the files that were copied.
 MANIFEST = ".copied.json"
 _SHOWN_LINES = 20
 _EVERY_S = 1.0
 
 
 class Copy:
-    """The copy on a host, up to date and set up: `hosts.testbed.Installation`.
+    """The copy on a host, updated and set up: a `hosts.testbed.Installation`.
 
-    It is in the host's `folder`, relative to the home. Standard error reports what takes long.
+    It is in the host's `folder`, relative to the home. Long steps are reported on standard error.
     """
 
     def __init__(self, host: Host, folder: str):
@@ -49,28 +49,28 @@ class Copy:
         host.environment = {name: value for name, separator, value in pairs if separator}
 
     def built(self, server: Server) -> dict:
-        """Return the record of the server's build there, building it first if that is due."""
+        """Return the record of a server's build there, after building it if that is due."""
         return self._ask("built", server=server.name)
 
     def command(self, server: Server, values: Mapping[str, Level]) -> Command:
-        """Return how a built server is started there."""
+        """Return the command that starts a built server there."""
         command = self._ask("command", server=server.name, values=dict(values))
         return Command(command["words"], command["environment"], Path(command["folder"]))
 
     def located(self, words: Sequence[str]) -> list[str]:
-        """Return a load generator's command with its first word as the host finds the program.
+        """Return a load generator's command, its first word the program's path on the host.
 
-        Another word that names a file of the project names the copy's.
+        Paths of the project in the other words become paths of the copy.
         """
         program = self._ask("located", words=list(words[:1]))
         return program + [word.replace(PROJECT, str(self.root)) for word in words[1:]]
 
     def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
-        """Build and check those load generators there; return {name: version line}."""
+        """Build and check load generators there; return {name: version}."""
         return self._ask("clients", names=list(names), where=where)
 
     def harness(self) -> dict[str, str]:
-        """Return the tools that trials there run on: `toolchain.harness`."""
+        """Return `toolchain.harness` there."""
         return self._ask("harness")
 
     def _ask(self, what: str, **arguments: Any) -> Any:
@@ -84,9 +84,9 @@ class Copy:
         return self._answers[question]
 
     def _run(self, *words: str) -> str:
-        """Run a command in the copy and return its output; show its standard error as it comes.
+        """Run a command in the copy; return its output, and print its standard error as it comes.
 
-        Raises UserError with its last lines if it fails.
+        Raises UserError with the last lines if it fails.
         """
         with tempfile.TemporaryDirectory() as folder:
             errors, shown, output = Path(folder, "errors"), 0, []
@@ -102,12 +102,12 @@ class Copy:
                 raise UserError(
                     f"`{' '.join(words)}` ended with exit status {status}; it printed:\n{last}",
                     f"host {self._host.name}, {self.root}",
-                    "correct the cause there, and run again: finished steps are kept",
+                    "fix the cause there, and run again: finished steps are kept",
                 )
         return "".join(output)
 
     def _show(self, errors: Path, shown: int) -> int:
-        """Show the lines from number `shown` on; return how many there are."""
+        """Print the lines after the first `shown`; return how many lines there are."""
         lines = _lines(errors)
         for line in lines[shown:]:
             say(f"host {self._host.name}: {line}")
@@ -128,7 +128,7 @@ class Copy:
         say(f"host {self._host.name}: copying {len(changed)} files to {place}")
         packed = self._host.folder / "project.tar"
         self._host.make_folder(self.root)
-        # A manifest never describes a copy that is half done.
+        # Removed first, so that no manifest describes an incomplete copy.
         self._host.run("rm", "-f", str(manifest))
         self._host.write(packed, _packed(changed))
         self._host.run("tar", "-xf", str(packed), "-C", str(self.root))
@@ -141,7 +141,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def files() -> list[Path]:
-    """Return what is copied, `paths.below` COPIED, relative to the project's root, sorted."""
+    """Return the files to copy, `paths.below` COPIED, relative to the project's root, sorted."""
     every = [path for name in COPIED for path in paths.below(ROOT / name)]
     return sorted(path.relative_to(ROOT) for path in every)
 

@@ -1,4 +1,4 @@
-"""Debian packages that a server asks for, installed when it is first built."""
+"""Debian packages of servers, installed when a server is first built."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ _STATUS = Path("/var/lib/dpkg/status")
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return {package: "package version"} of those Debian packages that are installed."""
+    """Return {package: "package version"} of the Debian packages that are installed."""
     wanted = sorted(set(packages))
     shown = "${db:Status-Status} ${binary:Package} ${Package} ${Version}\n"
     known = {}
@@ -26,11 +26,11 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def owners(paths: Iterable[Path]) -> dict[Path, str]:
-    """Return "package version" of the Debian package of those of the files that have one."""
-    # Debian 12 still lists what /bin and /lib held before they became links into /usr.
+    """Return {file: "package version"} of the files that belong to a Debian package."""
+    # Debian 12 still lists some files in /bin and /lib, which are now links into /usr.
     wanted = {str(path): path for path in sorted(paths)}
     wanted |= {text.removeprefix("/usr"): path for text, path in wanted.items()}
-    # A line is "package: path"; with several packages or a diversion, not.
+    # A line is "package: path"; files with several packages or a diversion are left out.
     lines = [line.rpartition(": ") for line in _asked("--search", *wanted)] if wanted else []
     owned = {wanted[path]: owner for owner, _, path in lines if path in wanted and "," not in owner}
     known = versions(owned.values())
@@ -38,10 +38,10 @@ def owners(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def _asked(*words: str) -> tuple[str, ...]:
-    """Return the lines that dpkg-query prints; none where there is no dpkg-query.
+    """Return the lines that dpkg-query prints; none without dpkg-query.
 
-    A search takes some 50 ms, and each trial asks for the same: an answer is kept until dpkg
-    replaces the list of what is installed.
+    A search takes some 50 ms, and each trial repeats it: the answer is cached until dpkg changes
+    its list of packages.
     """
     program = shutil.which("dpkg-query")
     if not program or not _STATUS.exists():
@@ -56,9 +56,10 @@ def _answer(program: str, words: tuple[str, ...], _changed_ns: int) -> tuple[str
 
 
 def install(packages: list[str], log: Path) -> bool:
-    """Install what is missing, as root or by sudo, starting no daemon; return whether it is there.
+    """Install missing packages, as root or by sudo, without starting daemons; return the success.
 
-    The output, or the reason why not, is appended to `log`. One call at a time: apt allows no more.
+    The output, or the reason of a failure, is appended to `log`. A lock admits one call at a time,
+    as apt does.
     """
     (ROOT / "build").mkdir(exist_ok=True)
     with (ROOT / "build" / "apt.lock").open("w") as lock, log.open("a") as output:

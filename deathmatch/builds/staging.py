@@ -1,8 +1,8 @@
-"""A new build in a folder of its own, which replaces the present build whole or not at all.
+"""A new build in a folder of its own, which replaces the present build atomically.
 
-What a build makes holds the path of its folder: the scripts of a virtual environment, wrappers,
-Cargo's notes. So the new folder starts as a copy of the present one, with its downloads, and stands
-in its place while the commands run, in a mount namespace that nobody else sees.
+Files of a build contain the path of its folder: the scripts of a virtual environment, wrappers,
+Cargo's metadata. So the commands run in a private mount namespace, in which the new folder is
+mounted at the path of the present one. It starts as a copy of that, with its downloads.
 """
 
 import contextlib
@@ -23,15 +23,15 @@ PLACE = ROOT / "build" / "aside"
 
 @contextlib.contextmanager
 def folder(out: Path, keep: bool) -> Iterator[Path]:
-    """Give a new folder next to `out`, a copy of it if `keep`; what is left of it goes at the end.
+    """Yield a new folder for a build, a copy of `out` if `keep`; remove it at the end.
 
-    A server is built once at a time: another build waits. Raises UserError if the disk is full.
+    It is locked: another build of the server waits. Raises UserError if the disk is full.
     """
     PLACE.mkdir(parents=True, exist_ok=True)
     new = PLACE / out.name
     with (PLACE / f"{out.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # What a build left that was interrupted, also amid its `swap`.
+        # Remove what an interrupted build left; it may have been interrupted in `swap`.
         if _old(out).exists() and not out.exists():
             _old(out).rename(out)
         for left in (new, _old(out)):
@@ -57,9 +57,9 @@ def _copy(old: Path, new: Path) -> None:
 
 
 def run(new: Path, out: Path, words: list[str]) -> int:
-    """Run a command to which the folder `new` is at `out`; return its exit status.
+    """Run a command with the folder `new` mounted at `out`; return its exit status.
 
-    All that it starts ends with it, or with this process. Raises UserError where the kernel forbids
+    Its children end with it, or with this process. Raises UserError if the kernel forbids
     namespaces.
     """
     script = 'mount --no-mtab --bind "$1" "$2" && shift 2 && exec "$@"'
@@ -70,14 +70,14 @@ def run(new: Path, out: Path, words: list[str]) -> int:
         raise UserError(f"{error.filename} is not installed", remedy="run inside ./shell") from None
     if problem:
         raise sandbox.forbidden(problem)
-    # The capabilities that the mount took are not for the build.
+    # The mount needs these capabilities, the build does not.
     drop = [] if os.geteuid() == 0 else ["setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--"]
     inside = ["sh", "-ec", script, "sh", str(new), str(out), *drop, *words]
     return subprocess.run([*prefix, *inside], cwd=ROOT, stdin=subprocess.DEVNULL).returncode
 
 
 def swap(new: Path, out: Path) -> None:
-    """Put the folder `new` at `out`, in place of what was there."""
+    """Replace the folder `out` by `new`."""
     old = _old(out)
     out.rename(old)
     new.rename(out)
@@ -89,7 +89,7 @@ def _old(out: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a folder, if there is one, with folders that forbid it, as Go's module cache does."""
+    """Remove a folder if it exists, and its read-only folders, such as Go's module cache."""
     if not path.exists():
         return
     for place, _, _ in os.walk(path):

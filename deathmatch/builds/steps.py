@@ -1,4 +1,4 @@
-"""The steps of one build, in the process that makes it: a server's commands, and its version."""
+"""The steps of one build, in a process of their own: a server's commands, and its version."""
 
 import json
 import os
@@ -16,11 +16,11 @@ from deathmatch.hosts.process import TAIL_LINES, tail
 from deathmatch.plan import paths
 from deathmatch.plan.server import Server, source_files
 
-# The statuses of a shell that was killed, and of a shell whose command was killed.
+# The exit statuses of a shell that was killed, and of a shell whose command was killed.
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 
-# A command's limits: ten times what the slowest takes on two cores, and what one busy core needs to
-# start an interpreter.
+# Time limits: ten times the slowest build on two cores, and the start of an interpreter on one busy
+# core.
 BUILD_S, VERSION_S = 3600, 60
 
 # Files of a server's build folder.
@@ -31,8 +31,7 @@ ATTEMPT = "attempt.json"
 def _build(server: Server) -> dict:
     """Build one server and return {"ok", "version", "log"}.
 
-    `log` holds the last lines of a failed command. The build's output goes to `build.log`
-    next to the result.
+    `log` has the last lines of a failed command. All output is written to LOG in the build folder.
     """
     name = server.name
     out = build_dir(name)
@@ -46,16 +45,16 @@ def _build(server: Server) -> dict:
             log.flush()
             status = _run(server, ["sh", "-ec", command], BUILD_S, log, log)
             if status is None:
-                log.write(f"it did not end within {BUILD_S} s, and was ended: {command}\n")
+                log.write(f"it was killed, as it took longer than {BUILD_S} s: {command}\n")
                 log.flush()
             if status != 0:
                 return failed(tail(out / LOG))
-        # What a server is made from says which of its trials are valid: no build may change it.
+        # A server's sources decide which of its trials are valid, so no build may change them.
         paths.ignored.cache_clear()
         if added := sorted({*source_files(server)}.difference(before)):
             return failed(
                 f"the build wrote into the server's own folder: {', '.join(added)}\n"
-                "write into {build} instead, for example copy the sources there first, then remove "
+                "let it write into {build}, for example copy the sources there first; then remove "
                 f"these files: rm {' '.join(added)}"
             )
         result = _version(server)
@@ -64,10 +63,10 @@ def _build(server: Server) -> dict:
 
 
 def _version(server: Server) -> dict:
-    """Return what `_build` does, of the version command of a server that is built."""
+    """Run the version command of a built server; return a result as `_build` does."""
     if foreign := _foreign_tools(server):
         return failed(foreign)
-    # Files, as a child that it leaves behind would keep a pipe open.
+    # Files, not pipes: a child that the command leaves behind would keep a pipe open.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         words = ["sh", "-c", fill(server.version, server, {})]
         status = _run(server, words, VERSION_S, output, errors)
@@ -80,7 +79,7 @@ def _version(server: Server) -> dict:
     shown = "\n".join(lines[-TAIL_LINES:]) or "it printed nothing"
     ended = f" and ended with exit status {status}" if status else ""
     if status is None:
-        ended = f": it did not end within {VERSION_S} s, and was ended"
+        ended = f": it was killed, as it took longer than {VERSION_S} s"
     return failed(f"$ {server.version}\n{shown}\nthe version command failed{ended}")
 
 
@@ -89,7 +88,7 @@ def _run(
 ) -> int | None:
     """Run a command of a server to its end; return its exit status, None if it took too long.
 
-    What it left behind is ended with the whole build. Raises UserError if somebody killed it.
+    Processes that it leaves behind end with the whole build. Raises UserError if it was killed.
     """
     process = subprocess.Popen(
         words, cwd=server.system, env=environment(server.name),
@@ -107,11 +106,11 @@ def _run(
 
 
 def killed(name: str, what: str) -> UserError:
-    """Return the error of a build that somebody ended: it says nothing about the server."""
+    """Return the error of a build that was killed, which is no fault of the server."""
     return UserError(
         f"the build {what}",
         where=paths.folder(name),
-        remedy="run again, and it is built anew; if it is killed each time, `dmesg` says whether "
+        remedy="run again to build it again; if it is killed each time, `dmesg` shows whether "
         "memory ran out",
     )
 
@@ -122,9 +121,9 @@ def failed(log: str) -> dict:
 
 
 def _foreign_tools(server: Server) -> str:
-    """Return which of the server's tools Nix did not bring; empty where all are its own.
+    """Return which of the server's tools are not from Nix; "" if all are, or without Nix.
 
-    A program of the system under a Nix shell would be measured under Nix's name.
+    A program of the system would be recorded as one of Nix.
     """
     if not nix.chosen():
         return ""
@@ -133,8 +132,8 @@ def _foreign_tools(server: Server) -> str:
     programs = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
     own = (toolchain.STORE, build_dir(name))
     return "\n".join(
-        f"{tool}, which packages.tools of {paths.folder(name)}/server.toml names, is "
-        f"{where or 'missing'} and not of Nix: name its package in packages.nix there, or in "
+        f"the tool {tool} of {paths.folder(name)}/server.toml, key packages.tools, is "
+        f"{where or 'missing'} and not from Nix: add its package to packages.nix there, or to "
         f"nix/servers/{name}.nix"
         for tool, where in programs.items()
         if not where or not any(Path(where).resolve().is_relative_to(place) for place in own)
@@ -142,7 +141,7 @@ def _foreign_tools(server: Server) -> str:
 
 
 def inside(server: Server) -> None:
-    """Build the server, in the process that `server_build` starts; write the result."""
+    """Build the server in the process that `server_build` starts; write the result to ATTEMPT."""
     try:
         result = _build(server)
         result["tools"] = tools(server)
@@ -152,7 +151,7 @@ def inside(server: Server) -> None:
 
 
 def write(path: Path, value: dict) -> None:
-    """Write a record, whole or not at all."""
+    """Write a record atomically."""
     partial = path.with_name(f"{path.name}.new")
     partial.write_text(json.dumps(value, indent=2) + "\n")
     partial.rename(path)

@@ -1,4 +1,4 @@
-"""Whether the trials of an experiment were, and would be, measured with the same tools."""
+"""Check that the trials of an experiment were, and would be, measured with the same tools."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,30 +10,32 @@ from deathmatch.hosts import hardware
 from deathmatch.plan.server import Server
 
 # Tools of the harness that may differ within a dataset: they neither serve nor offer load. The
-# kernel belongs to the machine (`hosts.hardware`), which may be another in each round.
+# kernel belongs to the machine (`hosts.hardware`), and each round may have another machine.
 FREE = {"python", "snakemake", "kernel"}
-# Where tools come from is the same in all experiments of a dataset. The load generators are
-# compared within an experiment, as its numbers are.
+# These must be the same in the whole dataset; the other tools of the harness, such as the load
+# generators, in an experiment, within which numbers are compared.
 WHOLE = {"toolchain", "flake.lock"}
 
 
 def entry(
-    where: str, experiment: str, n: int, server: str, harness: dict, tools: dict
+    where: str, experiment: str, n: int, server: str, harness: dict, tools: dict,
+    machine: dict | None,
 ) -> tuple[str, dict]:  # fmt: skip
-    """Return what a trial of a server would record now, as `differences` takes it.
+    """Return the record of a trial that would be measured now, as `differences` takes it.
 
-    `where` names what measures it, `harness` and `tools` are as in `trial.json`.
+    `where` names what would measure it; `harness`, `tools` and `machine` are as in `trial.json`.
     """
     both = {"harness": harness, "server": tools}
-    return where, {"experiment": experiment, "n": n, "server": server, "tools": both}
+    trial = {"experiment": experiment, "n": n, "server": server, "tools": both}
+    return where, trial | {"machine": machine}
 
 
 def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Return each tool that not all records agree on, with {identity: where it was first seen}.
+    """Return each tool in which the records differ, with {identity: where it was first seen}.
 
     A record is (where, trial), the latter as in `trial.json`, of which `experiment`, `server` and
-    `tools` are read. Tools of the harness but WHOLE are compared among the trials of an experiment
-    only, those of a server among its own.
+    `tools` are read. Tools of the harness other than WHOLE are compared among the trials of an
+    experiment, those of a server among its trials.
     """
     identities: dict[tuple[str, str], dict[str, str]] = {}
     for where, trial in records:
@@ -51,7 +53,7 @@ def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict
 
 
 def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
-    """Raise UserError if the records, as `differences` takes them, are of two toolchains."""
+    """Raise UserError if the records, as `differences` takes them, have two toolchains."""
     for tool, places in differences(records):
         server = tool.partition(" of servers/")[2]
         stale = f"data/{dataset}/*/{server}" if server else f"data/{dataset}"
@@ -60,7 +62,7 @@ def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
             stale = measured[0].rsplit("/", 3)[0] if measured else stale
         raise mixed(
             dataset, "toolchains", tool, places,
-            "An experiment holds one toolchain. Either go on with the first one;\n"
+            "An experiment has one toolchain. Either continue with the first one;\n"
             f"  or measure those trials again: rm -r {stale}\n"
             f"  or keep both: cp config/datasets/{dataset}.toml config/datasets/{dataset}-2.toml, "
             f"and run snakemake --config dataset={dataset}-2",
@@ -68,9 +70,9 @@ def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
 
 
 def mixed(dataset: str, kinds: str, name: str, places: dict[str, str], remedy: str) -> UserError:
-    """Return the error of a dataset in which two identities of something would be mixed.
+    """Return the error that a dataset would have two identities of a thing.
 
-    `places`: where each was first seen.
+    `places` maps each identity to where it was first seen.
     """
     (first, where), (second, elsewhere), *_ = places.items()
     return UserError(
@@ -82,7 +84,7 @@ def mixed(dataset: str, kinds: str, name: str, places: dict[str, str], remedy: s
 
 
 def on_this_machine(trials: Iterable[tuple[str, int, Server]]) -> list[tuple[str, dict]]:
-    """Return what a trial of each would record now, as `check` takes it, with `machine`.
+    """Return the record of each trial, measured on this machine now, as `check` takes them.
 
     `trials` has the experiment's name, the round and the server. The tools of a server that is not
     built yet are left out.
@@ -94,11 +96,8 @@ def on_this_machine(trials: Iterable[tuple[str, int, Server]]) -> list[tuple[str
         for name, server in servers.items()
     }
     harness = toolchain.harness() if trials else {}
-    machine = {"machine": hardware.describe()} if trials else {}
+    machine = hardware.describe() if trials else None
     return [
-        (where, record | machine)
+        entry("this machine now", experiment, n, server.name, harness, own[server.name], machine)
         for experiment, n, server in trials
-        for where, record in [
-            entry("this machine now", experiment, n, server.name, harness, own[server.name])
-        ]
     ]

@@ -1,4 +1,4 @@
-"""Which tools measured: each by the package or store path that it comes from.
+"""The tools that measure, each identified by the package or store path that it comes from.
 
 Every `trial.json` records them; `tool_differences` compares them.
 """
@@ -16,7 +16,7 @@ from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT, folder
 
-# The sources of Nix's tools.
+# They pin Nix's tools.
 FLAKE = ["flake.nix", "flake.lock"]
 RECIPES = ROOT / "nix"
 STORE = Path(os.environ.get("NIX_STORE_DIR", "/nix/store"))
@@ -24,15 +24,14 @@ DIGITS = 16  # of a SHA-256, enough to distinguish two files
 
 
 def name() -> str:
-    """Return where the tools come from: "debian", "nix", or "unknown" outside both."""
+    """Return where the tools come from: "debian", "nix" or "nix-era-…", else "unknown"."""
     return os.environ.get("DEATHMATCH_TOOLCHAIN", "unknown")
 
 
 def recipes(server: str) -> list[str]:
     """Return the files that a server's Nix package is made from, relative to the root, sorted.
 
-    Empty on another toolchain. The server's own folder, whose server.toml may name attributes, is
-    left out.
+    The server's folder is left out. Empty with another toolchain.
     """
     if not nix.chosen():
         return []
@@ -41,9 +40,9 @@ def recipes(server: str) -> list[str]:
 
 
 def harness() -> dict[str, str]:
-    """Return {tool: identity} of what every trial runs on: kernel, load generators, Python."""
+    """Return {tool: identity} of the tools of every trial: kernel, load generators, Python."""
     programs = {client: program for client in registry.CLIENTS if (program := clients.find(client))}
-    # In Nix's store a program has its path for a name, whoever built it.
+    # In Nix's store, the path identifies a program.
     own = {} if nix.chosen() else programs
     built = {client for client, program in own.items() if program == clients.built_at(client)}
     others = {tool: program for tool, program in programs.items() if tool not in built}
@@ -60,9 +59,9 @@ def harness() -> dict[str, str]:
 
 
 def identify(programs: dict[str, str | Path]) -> dict[str, str]:
-    """Return for each program what it is: "package version" on Debian, its store path in Nix.
+    """Return the identity of each program: "package version" on Debian, its store path in Nix.
 
-    A program that was built here is named by what it was built from, any other by its SHA-256.
+    A program that was built here is identified by its sources, any other by its SHA-256.
     """
     files = {tool: Path(path).resolve() for tool, path in programs.items()}
     owners = debian.owners({path for path in files.values() if not path.is_relative_to(STORE)})
@@ -84,7 +83,7 @@ def _identity(path: Path, owners: dict[Path, str]) -> str:
 
 
 def _built_identity(client: str) -> str:
-    """Return what a client was built from that the build of a server makes, and by what."""
+    """Return the sources and the version of a client that the build of a server makes."""
     server = registry.client(client).built_by
     sources = [ROOT / source for source in files.server(server).sources]
     paths = [path for source in sources for path in (source, *source.rglob("*")) if path.is_file()]

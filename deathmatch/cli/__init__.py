@@ -1,1 +1,1 @@
-"""The command line: what there is to do, its help, which imports none of what does the work."""
+"""The command line and its help, which imports no library and none of the commands' modules."""

@@ -7,26 +7,34 @@ from typing import Any
 from deathmatch.plan.paths import PLACES, ROOT
 
 Argument = tuple[str, dict[str, Any]]
-"""A name or an option, and what `argparse.ArgumentParser.add_argument` takes besides."""
+"""A name or an option, and the keywords of `argparse.ArgumentParser.add_argument`."""
 
 SOURCE = ROOT / "paper" / "source"
-TESTBED: Argument = (
-    "--testbed",
-    {"default": "netns", "help": "a file in config/testbeds/; default: netns"},
-)
-DATASET: Argument = ("--dataset", {"required": True, "help": "the dataset"})
-FIGURES: Argument = (
-    "--figures",
-    {"type": Path, "help": "folder of the figures; default: figures/<dataset>"},
-)
-# Some of a dataset's trials; `plan.selection` reads them.
-CHOICE: list[Argument] = [
-    (
-        option,
-        {
-            "default": "all", "metavar": "NAMES",
-            "help": f"only these {what}, separated by commas; default: all",
-        },
+
+
+def _argument(name: str, text: str, **options: Any) -> Argument:
+    return name, {"help": text, **options}
+
+
+def _flag(name: str, text: str) -> Argument:
+    return _argument(name, text, action="store_true")
+
+
+def _out(text: str) -> Argument:
+    return _argument("--out", text, type=Path, required=True)
+
+
+SERVER = _argument("server", "a folder in servers/")
+DATASET = _argument("--dataset", "the dataset", required=True)
+MEASURED = _argument("dataset", "a file in config/datasets/ that is measured")
+TESTBED = _argument("--testbed", "a file in config/testbeds/; default: netns", default="netns")
+FIGURES = _argument("--figures", "folder of the figures; default: figures/<dataset>", type=Path)
+JSON = _flag("--json", "print everything as JSON")
+# They choose trials of a dataset, by `plan.selection`.
+CHOICE = [
+    _argument(
+        option, f"only these {what}, separated by commas; default: all", default="all",
+        metavar="NAMES",
     )
     for option, what in (
         ("--servers", "servers"),
@@ -37,171 +45,154 @@ CHOICE: list[Argument] = [
 
 ARGUMENTS: dict[str, list[Argument]] = {
     "list": [
-        ("kind", {
-            "nargs": "?", "choices": [f"{kind}s" for kind in PLACES],
-            "help": "which kind; default: all",
-        }),
+        _argument(
+            "kind", "the kind; default: all", nargs="?", choices=[f"{kind}s" for kind in PLACES]
+        ),
     ],
     "audit": [
-        ("testbed", {"help": "a file in config/testbeds/"}),
-        ("--dataset", {
-            "help": "the dataset whose load the hosts must carry; default: that of "
-            "config/config.yaml",
-        }),
-        ("--accept", {
-            "action": "append", "default": [], "metavar": "CHECK",
-            "help": "a check that does not refuse the run; repeatable, added to `accepts` of the "
-            "testbed",
-        }),
-        ("--json", {"action": "store_true", "help": "print everything as JSON"}),
+        _argument("testbed", "a file in config/testbeds/"),
+        _argument(
+            "--dataset",
+            "the dataset whose load the hosts must carry; default: that of config/config.yaml",
+        ),
+        _argument(
+            "--accept", "a check that must not refuse the run, in addition to the testbed's "
+            "`accepts`; repeatable", action="append", default=[], metavar="CHECK",
+        ),
+        JSON,
     ],
     "try": [
-        ("command", {
-            "help": "the command that starts it, with {port}, and {host} if it can listen there",
-        }),
-        ("--websocket", {
-            "action": "store_true", "help": "it echoes WebSocket messages; default: HTTP",
-        }),
+        _argument(
+            "command", "the server's command, with {port}, and {host} if it takes an address"
+        ),
+        _flag("--websocket", "the server echoes WebSocket messages; default: HTTP"),
     ],
     "new-server": [
-        ("name", {"help": "name of the new folder in servers/"}),
-        ("--kind", {
-            "default": "one-request",
-            "help": "kind of server, a folder in servers/_template/; default: one-request",
-        }),
-        ("--command", {
-            "help": "the command of your server, with {port}; the files that it names are copied",
-        }),
+        _argument("name", "the name of the new folder in servers/"),
+        _argument(
+            "--kind", "the kind of server, a folder in servers/_template/; default: one-request",
+            default="one-request",
+        ),
+        _argument(
+            "--command", "the server's command, with {port}; the files that it names are copied"
+        ),
     ],
     "build": [
-        ("server", {"help": "a folder in servers/"}),
-        ("--record", {
-            "action": "store_true",
-            "help": "exit with 0 even if the build fails: its record is a result for Snakemake",
-        }),
-        ("--inside", {"action": "store_true", "help": argparse.SUPPRESS}),
+        SERVER,
+        _flag("--record", "exit with 0 even if the build fails, as Snakemake needs its record"),
+        _flag("--inside", argparse.SUPPRESS),
     ],
     "check-server": [
-        ("server", {"help": "a folder in servers/"}),
-        ("--experiment", {
-            "help": "only as this experiment asks; default: each that the server serves",
-        }),
+        SERVER,
+        _argument("--experiment", "only this experiment; default: all that the server serves"),
     ],
     "measure": [
-        ("servers", {
-            "nargs": "+", "metavar": "SERVER",
-            "help": "SERVER, or SERVER:FACTOR=LEVEL,FACTOR=LEVEL. One: compared with the null "
-            "server and two others. Two: compared in blocks, ABBA. More: the first, compared with "
-            "the others",
-        }),
-        ("--experiment", {"help": "the experiment; default: the first that all of them serve"}),
-        ("--minutes", {
-            "type": float, "default": 10, "metavar": "N",
-            "help": "how long it may take, without the builds of two servers; default: 10",
-        }),
-        ("--rates", {
-            "type": int, "nargs": "+", "metavar": "RPS",
-            "help": "offered rates in requests per second; default: for two servers those of the "
-            "dataset tour, else shares of each server's capacity, which a search finds",
-        }),
-        ("--duration", {
-            "type": float, "metavar": "S",
-            "help": "duration of each rate in seconds; default: that of tour, or as the time "
-            "allows",
-        }),
-        ("--statistic", {
-            "default": "cpu_us_per_reply", "metavar": "NAME",
-            "help": "of two: the quantity of the verdict, as claims.toml names it; default: "
-            "cpu_us_per_reply",
-        }),
-        ("--fail-if", {
-            "nargs": "+", "metavar": "WORDS",
-            "help": "of two: exit with 4 if the second is worse by more, such as "
-            '"slower-than 5 %%": the whole interval of the --statistic must lie beyond',
-        }),
-        ("--json", {"action": "store_true", "help": "print the numbers as JSON, and nothing else"}),
-        ("--name", {"help": "name of the dataset; default: the servers' names"}),
-        ("--seed", {"type": int, "help": "seed of the order of the trials"}),
+        _argument(
+            "servers", "SERVER, or SERVER:FACTOR=LEVEL,FACTOR=LEVEL. One is compared with the null "
+            "server and two others; two are compared in blocks, ABBA; of more, the first is "
+            "compared with the others", nargs="+", metavar="SERVER",
+        ),
+        _argument("--experiment", "the experiment; default: the first that all of them serve"),
+        _argument(
+            "--minutes", "the time limit in minutes; the builds of two servers do not count; "
+            "default: 10", type=float, default=10, metavar="N",
+        ),
+        _argument(
+            "--rates", "offered rates in requests per second; default: those of the dataset tour "
+            "for two servers, else shares of each server's capacity, which a search finds",
+            type=int, nargs="+", metavar="RPS",
+        ),
+        _argument(
+            "--duration", "the duration of each rate in seconds; default: that of the dataset "
+            "tour, or what the time limit allows", type=float, metavar="S",
+        ),
+        _argument(
+            "--statistic", "two servers only: the quantity to compare, as claims.toml names it; "
+            "default: cpu_us_per_reply", default="cpu_us_per_reply", metavar="NAME",
+        ),
+        _argument(
+            "--fail-if", 'two servers only: a condition such as "slower-than 5 %%"; exit with 4 if '
+            "the whole interval of --statistic shows that the second server is worse by more",
+            nargs="+", metavar="WORDS",
+        ),
+        _flag("--json", "print only the numbers, as JSON"),
+        _argument("--name", "the name of the dataset; default: the servers' names"),
+        _argument("--seed", "the seed of the random order of trials", type=int),
         TESTBED,
     ],
     "trial": [
-        ("trial", {
-            "help": "folder of the trial, data/<dataset>/<experiment>/<server>/<variant>/<n>",
-        }),
+        _argument(
+            "trial", "the trial's folder, data/<dataset>/<experiment>/<server>/<variant>/<n>"
+        ),
         TESTBED,
-        ("--any-outcome", {
-            "action": "store_true",
-            "help": "exit with 0 even if the server was not built, did not start or did not "
-            "conform",
-        }),
+        _flag(
+            "--any-outcome",
+            "exit with 0 even if the server was not built, did not start or gave wrong answers",
+        ),
     ],
     "tidy": [
-        ("folder", {
-            "help": "a dataset's or an experiment's folder, data/<dataset>[/<experiment>]",
-        }),
+        _argument(
+            "folder", "the folder of a dataset or an experiment, data/<dataset>[/<experiment>]"
+        ),
     ],
-    "answer": [("question", {"help": "question as JSON"})],
-    "ledger": [DATASET, ("--out", {"type": Path, "required": True, "help": "the file to write"})],
+    "answer": [_argument("question", "the question, as JSON")],
+    "ledger": [DATASET, _out("the file to write")],
     "notebook": [
-        ("notebook", {"type": Path, "help": "a file in notebooks/"}),
+        _argument("notebook", "a file in notebooks/", type=Path),
         DATASET,
         FIGURES,
-        ("--out", {"type": Path, "required": True, "help": "the executed .ipynb to write"}),
+        _out("the executed notebook to write, .ipynb"),
     ],
     "paper": [
         DATASET,
-        ("--notebooks", {
-            "type": Path, "nargs": "+", "required": True, "help": "executed notebooks, in order",
-        }),
+        _argument(
+            "--notebooks", "executed notebooks, in order", type=Path, nargs="+", required=True
+        ),
         FIGURES,
-        ("--front", {
-            "type": Path, "default": SOURCE / "front.md",
-            "help": "title, abstract, opening sections",
-        }),
-        ("--references", {
-            "type": Path, "default": SOURCE / "references.bib", "help": "bibliography",
-        }),
-        ("--out", {"type": Path, "required": True, "help": "the folder to write into"}),
+        _argument(
+            "--front", "the title, the abstract and the first sections", type=Path,
+            default=SOURCE / "front.md",
+        ),
+        _argument(
+            "--references", "the bibliography", type=Path, default=SOURCE / "references.bib"
+        ),
+        _out("the folder to write into"),
     ],
     "explore": [
         DATASET,
-        ("--out", {"type": Path, "required": True, "help": "the page to write"}),
-        ("--paper", {
-            "default": "deathmatch",
-            "help": "the page beside it, without .html; default: %(default)s",
-        }),
+        _out("the page to write"),
+        _argument(
+            "--paper",
+            "the paper's page in the same folder, without .html; default: %(default)s",
+            default="deathmatch",
+        ),
     ],
     "sitting": [
-        ("dataset", {"help": "a file in config/datasets/ that has sittings"}),
-        ("sitting", {"help": "the name of a sitting of which all trials are measured"}),
-        ("--refuse", {
-            "metavar": "WHY", "default": "",
-            "help": "refuse it whatever its numbers are, for a fault that was found since",
-        }),
+        _argument("dataset", "a file in config/datasets/ that has sittings"),
+        _argument("sitting", "a sitting whose trials are all measured"),
+        _argument(
+            "--refuse", "refuse it whatever its numbers are, for a fault that was found later",
+            metavar="WHY", default="",
+        ),
     ],
     "failures": [
-        ("dataset", {"help": "a file in config/datasets/"}),
+        _argument("dataset", "a file in config/datasets/"),
         *CHOICE,
-        ("--retry", {
-            "action": "store_true", "help": "forget these trials, so that they run again",
-        }),
+        _flag("--retry", "remove these trials, so that they run again"),
     ],
     "check": [
-        ("dataset", {"help": "a file in config/datasets/ that is measured"}),
+        MEASURED,
         *CHOICE,
-        ("--strict", {
-            "action": "store_true",
-            "help": "recompute every table of the dataset from the raw logs, and apply every rule",
-        }),
-        ("--json", {"action": "store_true", "help": "print everything as JSON"}),
+        _flag(
+            "--strict",
+            "recompute every table of the dataset from the raw logs, and apply every rule",
+        ),
+        JSON,
     ],
     "archive": [
-        ("dataset", {"help": "a file in config/datasets/ that is measured"}),
+        MEASURED,
         *CHOICE,
-        ("--measured", {
-            "action": "store_true",
-            "help": "pack the trials that are measured so far, to continue in another clone",
-        }),
+        _flag("--measured", "pack the trials measured so far, to continue in another clone"),
     ],
-    "unpack": [("dataset", {"help": "a file in config/datasets/ that is packed"})],
+    "unpack": [_argument("dataset", "a file in config/datasets/ whose data are packed")],
 }  # fmt: skip

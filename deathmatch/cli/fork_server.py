@@ -1,6 +1,6 @@
-"""A process that has imported the project and forks for each command of a run: see run/README.md.
+"""A process that has imported the project and forks for each command of a run: run/README.md.
 
-It ends with the run, and a fork ends with it or with who asked for it, however those end.
+It ends when the run ends, and a fork ends when this process or its client ends.
 """
 
 import contextlib
@@ -20,14 +20,13 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import forked
 
 _MOST_REQUEST_BYTES = 1 << 20
-# Loaded while no command waits: what every run needs first.
-_FIRST = ("trial", "build")
+_FIRST = ("trial", "build")  # loaded before a command asks: every run needs them first
 
 
 def main() -> None:
     """Serve a socket until the parent ends: the arguments are its descriptor and a pidfd."""
-    # An interrupt of the terminal is for the commands that run; it was blocked until here. It ends
-    # the run, so that commands that were asked for and have not begun must not begin.
+    # An interrupt was blocked until here. It is for the running commands and ends the run, so
+    # commands that have been requested and have not begun must not begin.
     interrupts: list[int] = []
     signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -38,7 +37,7 @@ def main() -> None:
         _load([name])
     with contextlib.suppress(_Forked):
         _serve(listener, interrupts)
-    # Only forks come here, and end as any Python does.
+    # Only forks get here.
     command_line.run()
 
 
@@ -68,7 +67,7 @@ def _serve(listener: socket.socket, interrupts: list[int]) -> None:
                 if ended not in waiting:
                     continue
                 connection, pid = waiting.pop(ended)
-                # Who asked has ended: so must the command.
+                # The client has ended, and so must its command.
                 if key.data is not None:
                     os.kill(pid, signal.SIGKILL)
                 status = forked.wait(pid)
@@ -81,14 +80,14 @@ def _serve(listener: socket.socket, interrupts: list[int]) -> None:
 
 
 def _answer(connection: socket.socket, others: list, interrupts: list[int]) -> int | None:
-    """Fork for a request; return the pid, None for none. Raises _Forked in the fork."""
+    """Fork for a request; return the pid, None without a fork. Raises _Forked in the fork."""
     request, descriptors, _, _ = socket.recv_fds(connection, _MOST_REQUEST_BYTES, 3)
     if len(descriptors) != 3:
         return None
     asked = json.loads(request)
     _load(asked["words"])
     parent = os.pidfd_open(os.getpid())
-    # A signal that comes meanwhile is the fork's, once it can end by it.
+    # An interrupt during the fork reaches the fork once its handler is set.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     pid = None if interrupts else os.fork()
     if pid != 0:
@@ -112,15 +111,15 @@ def _answer(connection: socket.socket, others: list, interrupts: list[int]) -> i
 
 
 def _load(words: Sequence[str]) -> None:
-    """Import what a command needs; `preload` of its module does what its forks need not repeat."""
+    """Import a command's module and call its `preload`, which fills caches that forks share."""
     name, *rest = words
     if name not in COMMANDS:
         return
     module = import_module(f"deathmatch.{COMMANDS[name].module}")
-    # What is wrong or missing is the command's to report: another command may not need it.
+    # The command reports the error; another command may not need what is missing.
     with contextlib.suppress(UserError, OSError):
         getattr(module, "preload", lambda _: None)(rest)
-    # Its pages stay shared with the forks.
+    # So that the forks share these pages.
     gc.collect()
     gc.freeze()
 

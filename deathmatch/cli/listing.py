@@ -1,4 +1,4 @@
-"""What has a name in the project: `./shell deathmatch list [KIND]`."""
+"""List the servers, experiments, datasets and so on: `./shell deathmatch list [KIND]`."""
 
 import argparse
 import re
@@ -24,13 +24,13 @@ def main(given: argparse.Namespace) -> int:
 
 
 def title(path: Path) -> str:
-    """Return the title that a TOML file or a notebook gives itself; UserError if it is not TOML.
+    """Return the title in a TOML file or a notebook; raise UserError if the TOML is wrong.
 
-    Nothing else of the file is checked: one that is not finished has its place in a list too.
+    Nothing else is checked: an unfinished file is listed too.
     """
     text = path.read_text()
     if path.suffix == ".md":
-        # A comment in a cell has no attributes; those of an appendix say so.
+        # Headings have attributes, comments in cells have none; an appendix has `.appendix`.
         headings = re.findall(r"^# (.*?) *\{#([^}]*)\}$", text, re.MULTILINE)
         narrative = [heading for heading, attributes in headings if ".appendix" not in attributes]
         return next(iter([*narrative, *(heading for heading, _ in headings)]), "")

@@ -1,4 +1,4 @@
-"""The study's one command line: `./shell deathmatch`, or `python -m deathmatch`."""
+"""The project's command line: `./shell deathmatch`, or `python -m deathmatch`."""
 
 import argparse
 import os
@@ -20,25 +20,16 @@ usage: {program} COMMAND [ARGUMENT...]
        {program} COMMAND --help
        {program} --version
 
-{groups}Examples, to be pasted in the project's folder:
-{examples}
-In the shell of `./shell bash` or `nix develop`, leave out ./shell. README.md has the rest.
+{groups}The help of each command has an example. README.md has more. In a shell of `./shell bash` or
+`nix develop`, leave out ./shell.
 """
-# Snakemake does the greater part of the work, by commands of its own.
 MEASURE = {
-    "./shell snakemake -n": "what it would measure, and what is left to do",
-    "./shell snakemake": "measure what is left, write the paper",
-    "./shell snakemake --config dataset=smoke": "likewise the smallest dataset",
-    "./shell snakemake paper": "the paper of the committed data",
-    "./shell jupyter lab": "the notebooks, ready to run",
+    "./shell snakemake -n": "show what would be measured, and what is left to do",
+    "./shell snakemake": "measure what is left, and write the paper",
+    "./shell snakemake --config dataset=smoke": "do the same for the smallest dataset",
+    "./shell snakemake paper": "write the paper of the committed data",
+    "./shell jupyter lab": "open the notebooks",
 }
-EXAMPLES = (
-    "./shell deathmatch list datasets",
-    "./shell deathmatch new-server mine",
-    "./shell deathmatch build mine",
-    "./shell snakemake --config dataset=smoke servers=mine",
-    "./shell deathmatch check --help",
-)
 
 
 def main(words: Sequence[str] | None = None) -> int | None:
@@ -56,22 +47,22 @@ def main(words: Sequence[str] | None = None) -> int | None:
         raise UserError(f"there is no command {name!r}", remedy=suggestions(name, COMMANDS))
     given = parser(name, command).parse_args(rest)
     module = import_module(f"deathmatch.{command.module}")
-    # From here on, what was begun is ended orderly: see `deathmatch.__main__`.
+    # From now on an interrupt raises KeyboardInterrupt: `deathmatch.__main__` explains the default.
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Modules name the project's files from its root; bin/deathmatch is there already.
+    # Modules use paths relative to the root; bin/deathmatch has changed into it.
     os.chdir(ROOT)
     return module.main(given)
 
 
 def run() -> None:
-    """Run `main` as a program: a mistake of the user's ends it with a message, not a traceback."""
+    """Run `main` as a program: a user's mistake ends it with a message, not a traceback."""
     run_main(main)
 
 
 def version() -> str:
     """Return the project's version and commit, for a report or a citation."""
-    # Help needs no library, and this needs PyYAML.
+    # Not at the top, as help needs no library, and this needs PyYAML.
     from deathmatch.measure import machine
     from deathmatch.plan import paths
 
@@ -80,14 +71,13 @@ def version() -> str:
 
 
 def overview() -> str:
-    """Return what there is to do, in the order of a user's work, with examples."""
+    """Return the list of commands, in the order of a user's work."""
     groups = ""
     for title, commands in GROUPS.items():
         if title == STEPS:
             groups += _section("Measure, and write the paper", MEASURE)
         groups += _section(title, {name: command.about for name, command in commands.items()})
-    examples = "".join(f"  {line}\n" for line in EXAMPLES)
-    return OVERVIEW.format(program=PROGRAM, groups=groups, examples=examples)
+    return OVERVIEW.format(program=PROGRAM, groups=groups)
 
 
 def _section(title: str, lines: dict[str, str]) -> str:
@@ -115,12 +105,12 @@ def parser(name: str, command: Command) -> argparse.ArgumentParser:
 
 
 def example(name: str, command: Command) -> str:
-    """Return a line that calls the command, to be pasted in the project's folder."""
+    """Return a line that calls the command in the project's folder."""
     return f"{PROGRAM} {name} {command.example}".rstrip()
 
 
 class _Parser(argparse.ArgumentParser):
-    """Ends with a `UserError` that says where help is."""
+    """A parser whose errors are `UserError`, with the option that prints help."""
 
     def error(self, message: str) -> None:
         name = self.prog.removeprefix(f"{PROGRAM} ")

@@ -1,4 +1,4 @@
-"""Where trials run: hosts, the testbed they form, the sandbox around it, and their toolchain.
+"""Where trials run: hosts, the testbed that they form, and the sandbox around it.
 
-In: a testbed's spec. Out: places where programs run, are pinned, throttled and ended.
+In: a testbed's spec. Out: hosts on which programs are started, pinned, throttled and ended.
 """

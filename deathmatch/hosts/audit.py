@@ -1,8 +1,8 @@
-"""Whether a testbed is fit to measure on: what its hosts are like against what a load asks of them.
+"""Whether a testbed is fit to measure on: the state of its hosts compared with the load's demand.
 
-A check is a function from an audit to findings; it finds nothing where a fact is unknown.
-Severities: "refuse", what would be measured is not what was meant; "warn", it is measured, but
-biased; "note", who compares machines must know.
+A check is a function from an audit to findings; it finds nothing if a fact is unknown. Severities:
+"refuse", the measurement would not measure what it is meant to; "warn", it would be biased; "note",
+a difference that matters when machines are compared.
 """
 
 import itertools
@@ -19,18 +19,18 @@ from deathmatch.hosts.testbed import SERVER, Testbed
 from deathmatch.load import registry
 
 MACHINE = "this machine"
-"""Where a finding is about the one machine that all hosts of a testbed are on."""
-# From half of the CPUs on, what is measured is the other work.
+"""The place in findings about the one machine that has all hosts of a testbed."""
+# Beyond half of the CPUs, the other work determines the results.
 REFUSED_BUSY = 0.5
 WARNED_BUSY = 0.1
 WARNED_STEAL = 0.01
 # Descriptors that a runtime has open in addition to its connections: libraries, logs, threads.
 OWN_DESCRIPTORS = 100
-# How long the source port of a closed connection rests, and how long with tcp_tw_reuse.
+# How long the source port of a closed connection cannot be used again, also with tcp_tw_reuse.
 TIME_WAIT_S, REUSE_S = 60, 1
-# How long conntrack remembers a closed connection (nf_conntrack_tcp_timeout_time_wait).
+# How long conntrack keeps a closed connection (nf_conntrack_tcp_timeout_time_wait).
 TRACKED_S = 120
-# Both ends of an established connection, in the kernel.
+# The kernel's memory for both ends of an established connection.
 CONNECTION_BYTES = 7_400
 # Read in user space, without a system call (vdso(7)).
 FAST_CLOCKS = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "timebase"}
@@ -38,8 +38,9 @@ FAST_CLOCKS = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_coun
 
 @dataclass(frozen=True)
 class Demand:
-    """What a load asks of its hosts at the least, and what a server that answers nothing makes of
-    it: connections open at a time, counted at each end; new ones a second; the accept queue.
+    """What a load needs of its hosts; connections are counted at each end.
+
+    `connections_worst` are open at a time if the server answers nothing.
     """
 
     connections_held: int = 0
@@ -49,7 +50,7 @@ class Demand:
     backlog: int = 0
 
     def opened(self, rest_s: float) -> float:
-        """Return how many connections are opened within a time in which closed ones rest."""
+        """Return how many connections are opened within `rest_s`."""
         return self.connections_per_s * min(rest_s, self.duration_s)
 
 
@@ -57,8 +58,8 @@ class Demand:
 class Audit:
     """A testbed: the state of its hosts and the CPUs used on each, by name, and the demand.
 
-    `separate` says whether its hosts are machines of their own; `load` is what ran on the CPUs of
-    each machine (`host_state.load`), empty if nobody looked.
+    `separate`: each host is a machine of its own. `load` is the other load on each machine's CPUs
+    (`host_state.load`), {} if it was not read.
     """
 
     testbed: str
@@ -75,12 +76,12 @@ class Audit:
 
     @property
     def machines(self) -> dict[str, State]:
-        """The state of each machine, by the name that findings have of it."""
+        """The state of each machine, by its name in findings."""
         return self.hosts if self.separate else {MACHINE: self.hosts[SERVER]}
 
 
 def open_at_most(load: Mapping[str, Any], rate_rps: float, duration_s: float) -> int:
-    """Return how many connections a rate has open if nothing is answered, until the time-out.
+    """Return how many connections are open at a rate if nothing is answered, until the time-out.
 
     `load` opens one for every `requests_per_connection`.
     """
@@ -89,10 +90,10 @@ def open_at_most(load: Mapping[str, Any], rate_rps: float, duration_s: float) ->
 
 
 def trial_demand(spec: Mapping[str, Any]) -> Demand:
-    """Return what a trial asks at its highest rate; `spec` is `Trial.spec()`, as it is recorded.
+    """Return the demand of a trial at its highest rate; `spec` is `Trial.spec()`.
 
-    A client that sends a number of requests over each connection opens new ones all the time; one
-    whose connections have a number or an interval holds them. A trial without load asks nothing.
+    A load with `requests_per_connection` opens new connections all the time; one with `connections`
+    or `interval_s` holds them. A trial without load needs nothing.
     """
     if "client" not in spec:
         return Demand()
@@ -103,7 +104,7 @@ def trial_demand(spec: Mapping[str, Any]) -> Demand:
         worst = open_at_most(load, rate_rps, spec["duration_s"])
     else:
         held += load.get("connections") or round(rate_rps * load.get("interval_s", 0))
-    # Where a kernel setting is a factor, a queue that the kernel shortens is what is measured.
+    # If a kernel setting is a factor, the experiment measures queues that the kernel shortens.
     backlog = 0 if spec.get("sysctl") else spec["factors"].get("backlog", 0)
     return Demand(held, held + worst, per_s, spec["duration_s"], backlog)
 
@@ -120,9 +121,9 @@ def most(demands: Iterable[Demand]) -> Demand:
 def read(
     bed: Testbed, cpus: Mapping[str, Sequence[int]], demand: Demand, window_s: float = 0
 ) -> Audit:
-    """Return what a testbed is like, some ten milliseconds for each host.
+    """Return the audit of a testbed; it takes some ten milliseconds for each host.
 
-    What else runs is looked at for `window_s`; 0 leaves that out.
+    Other load is watched for `window_s`; with 0 it is not read.
     """
     states = {
         host.name: host_state.read(host, bed.side(host.name).host_address) for host in bed.hosts
@@ -228,11 +229,11 @@ def somaxconn(audit: Audit) -> Iterator[Finding]:
 
 
 def conntrack(audit: Audit) -> Iterator[Finding]:
-    """Look whether the firewall follows connections, and whether its table has room for them."""
+    """Check whether the firewall tracks connections, and whether its table has room for them."""
     for where, state in audit.hosts.items():
         tracked = state["limits"]["connections_tracked"]
         room = state["limits"]["connections_trackable"]
-        # Without rules of a firewall none is tracked, whatever the table's size.
+        # Without firewall rules no connection is tracked, whatever the table's size.
         if tracked and room:
             demand = audit.demand
             wanted = round(tracked + demand.connections_held + demand.opened(TRACKED_S))
@@ -269,7 +270,7 @@ def clock(audit: Audit) -> Iterator[Finding]:
 
 
 def link_down(audit: Audit) -> Iterator[Finding]:
-    """Look whether the interfaces with the testbed's addresses are there and have a carrier."""
+    """Check that the interfaces with the testbed's addresses exist and have a carrier."""
     for where, state in audit.hosts.items():
         name = state["interface"]["name"]
         if name is None:
@@ -282,7 +283,7 @@ def link_down(audit: Audit) -> Iterator[Finding]:
 
 
 def network_settings(audit: Audit) -> Iterator[Finding]:
-    """Look for settings by which the kernel's network does otherwise than on other testbeds."""
+    """Look for network settings that differ from those of other testbeds."""
     closed, server = round(audit.demand.opened(TIME_WAIT_S)), audit.hosts[SERVER]["limits"]
     for where, state in audit.hosts.items():
         part, limits = "server" if where == SERVER else "client", state["limits"]
@@ -309,17 +310,17 @@ CHECKS = (
     memory, clock, link_down, network_settings,
 )  # fmt: skip
 NAMES = tuple(check.__name__.replace("_", "-") for check in CHECKS)
-"""The names of all checks, as `--accept` and `accepts` have them."""
+"""The names of all checks, for `--accept` and `accepts`."""
 
 
 def findings(audit: Audit, accepted: Iterable[str] = ()) -> list[Finding]:
-    """Return what all checks find, the worst first; what is accepted does not refuse a run."""
+    """Return the findings of all checks, the worst first; accepted ones do not refuse a run."""
     found = itertools.chain.from_iterable(check(audit) for check in CHECKS)
     return sorted_findings(found, dict.fromkeys(accepted, "accepted"))
 
 
 def check_accepts(names: Iterable[str], where: str) -> None:
-    """Raise UserError if a name is not that of a check."""
+    """Raise UserError if there is no check of a name."""
     for name in names:
         if name not in NAMES:
             raise UserError(
@@ -331,10 +332,10 @@ def check_accepts(names: Iterable[str], where: str) -> None:
 def before_trial(
     bed: Testbed, cpus: Mapping[str, Sequence[int]], spec: Mapping[str, Any]
 ) -> dict[str, State]:
-    """Return the states of a trial's hosts for its record, each with its machine if it has its own.
+    """Return the states of a trial's hosts for its record; with separate machines, also these.
 
-    Neither other load nor stolen time is looked for. Raises UserError if a limit would spoil the
-    trial and the testbed does not accept it.
+    Other load and stolen time are not checked. Raises UserError if a limit would distort the trial
+    and the testbed does not accept it.
     """
     audit = read(bed, cpus, trial_demand(spec))
     if found := [one for one in findings(audit, bed.spec.accepts) if one.verdict == "refuse"]:

@@ -1,8 +1,8 @@
 """Groups of processes whose CPU or memory the kernel limits: cgroups of version 1 and 2.
 
-A group is a folder; it stays until it is removed, or until a later trial finds it empty. A trial
+A group is a folder; it exists until it is removed, or until a later trial finds it empty. A trial
 locks the group that it makes: a locked group is in use even while it has no member.
-Files of the controllers: cgroup-v1/cpu-acct, cgroup-v1/memory and cgroup-v2 of the kernel.
+See cgroup-v1/cpuacct, cgroup-v1/memory and cgroup-v2 of the kernel's documentation.
 """
 
 import os
@@ -17,12 +17,12 @@ from deathmatch.hosts.host import Host
 _PREFIX = "deathmatch-"
 _ATTEMPTS = 5
 
-# By version, the values to write into a group's files, by file name.
+# {version: {file name: value}}, to be written into a group's files.
 Settings = Mapping[int, Mapping[str, object]]
 
 
 class Refused(Exception):
-    """No group can be made here; its text says what was tried."""
+    """No group can be made here; the text has the reasons."""
 
 
 _ALSO = """
@@ -31,7 +31,7 @@ echo "+$3" >"$parent/cgroup.subtree_control"
 shift 3
 while [ $# -gt 0 ]; do echo "$2" >"$group/$1"; shift 2; done
 """
-# A member that was killed is one until it is reaped.
+# A killed process is a member until it is reaped.
 _REMOVE = """
 tries=0
 until rmdir "$1"; do
@@ -46,16 +46,16 @@ def _pairs(values: Mapping[str, object]) -> list[str]:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of a host: its folder there, and its version."""
+    """A group on a host: its folder there, and its version."""
 
     host: Host
     folder: Path
     version: int
 
     def also(self, controller: str, settings: Settings) -> bool:
-        """Add another controller, if it is of version 2; return whether it is in force.
+        """Add another controller to a group of version 2; return whether it is in force.
 
-        There a process has but one group.
+        In version 2 a process has only one group.
         """
         if self.version != 2:
             return False
@@ -67,19 +67,19 @@ class Group:
         return True
 
     def write_known(self, file: str, value: object) -> None:
-        """Write a value into one of its files; nothing if the kernel lacks that."""
+        """Write a value into one of its files, if the kernel has the file."""
         script = 'test ! -e "$1" || echo "$2" >"$1"'
         self.host.run("sh", "-ec", script, "sh", str(self.folder / file), str(value))
 
     def read(self, file: str) -> str:
-        """Return the text of one of its files, empty if the kernel lacks that."""
+        """Return the text of one of its files, "" if the kernel lacks the file."""
         try:
             return self.host.read(str(self.folder / file))
         except OSError:
             return ""
 
     def counts(self, file: str) -> dict[str, int]:
-        """Return the counters of a file that has a name and a number on each line."""
+        """Return {name: number} of a file with one of each on a line."""
         return {name: int(value) for name, value in map(str.split, self.read(file).splitlines())}
 
     def joining(self) -> str:
@@ -87,7 +87,7 @@ class Group:
         return f"echo $$ > {shlex.quote(f'{self.folder}/cgroup.procs')}"
 
     def prefix(self) -> list[str]:
-        """Return the words before a command that make it and its children members."""
+        """Return the words before a command that add its process to the group."""
         return prefix(self.joining())
 
     def remove(self) -> None:
@@ -99,15 +99,16 @@ class Group:
 
 
 def prefix(*scripts: str) -> list[str]:
-    """Return the words before a command by which its process runs these shell commands first."""
+    """Return the words before a command that make its process run these shell commands first."""
     return ["sh", "-c", " && ".join([*scripts, 'exec "$@"']), "sh"] if scripts else []
 
 
 def parents(mounts: str, own: str, controller: str) -> list[tuple[int, Path]]:
-    """Return where a group with that controller may be made: (version, folder), best first.
+    """Return where a group with that controller may be made: (version, folder), the best first.
 
-    From the texts of /proc/self/mounts and /proc/self/cgroup (cgroups(7)): one's own group, then
-    those above it, as a group of version 2 that has members takes no child with a controller.
+    `mounts` and `own` are the texts of /proc/self/mounts and /proc/self/cgroup (cgroups(7)). The
+    process's own group comes first, then those above it: a group of version 2 that has members
+    takes no child with a controller.
     """
     places = []
     for line in mounts.splitlines():
@@ -128,9 +129,9 @@ def parents(mounts: str, own: str, controller: str) -> list[tuple[int, Path]]:
 
 
 def make(host: Host, controller: str, settings: Settings) -> Group:
-    """Return a new group with these settings; raises Refused if there can be none.
+    """Return a new group with these settings; raise Refused if it cannot be made.
 
-    Without a controller, "", it is one of version 2.
+    With the controller "" it is a group of version 2 without a controller.
     """
     tried = []
     own, mounts = host.read("/proc/self/cgroup"), host.read("/proc/self/mounts")
@@ -148,7 +149,7 @@ def make(host: Host, controller: str, settings: Settings) -> Group:
 
 
 def _made(host: Host, words: list[str]) -> None:
-    """Make a group and lock it; before that another trial may remove it as left over."""
+    """Make a group and lock it; try again if another trial has removed it before the lock."""
     for _ in range(_ATTEMPTS):
         host.run("sh", "-ec", _MAKE, "sh", *words)
         if host.hold(words[2]):
@@ -156,7 +157,7 @@ def _made(host: Host, words: list[str]) -> None:
     raise UserError(f"{words[2]} failed: it was removed by another trial, {_ATTEMPTS} times")
 
 
-# First, groups that killed trials left are removed; a group that is locked or has members stays.
+# Groups that killed trials left are removed first, except those with a lock or members.
 _MAKE = """
 for left in "$1/$2"*; do
   test ! -d "$left" || flock --nonblock "$left" rmdir "$left" 2>/dev/null || :

@@ -1,8 +1,8 @@
-"""How far another host's clock is from ours, and instants that hosts agree on.
+"""The offset of another host's clock from ours, and instants for several hosts.
 
-Each exchange says: their clock showed `theirs` after we sent at `sent` and before we received at
-`received`. So their clock minus ours lies between theirs - received and theirs - sent, whatever
-the ways there and back took; many exchanges leave little room.
+In each exchange, their clock showed `theirs` after we sent at `sent` and before we received at
+`received`. So their clock minus ours is between theirs - received and theirs - sent, whatever the
+delays in both directions; many exchanges bound it tightly.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from deathmatch.errors import UserError
 
 LEAD_S = 0.5
-"""How far ahead an agreed instant must be, so that every host is ready for it."""
+"""How far ahead an agreed instant must be for every host to be ready."""
 
 
 @dataclass(frozen=True)
 class Offset:
-    """Their clock minus ours, in ns, and its largest error in either direction."""
+    """Their clock minus ours, and the bound of its error in either direction."""
 
     ns: int
     bound_ns: int
@@ -24,16 +24,16 @@ class Offset:
 
 @dataclass(frozen=True)
 class Clocks:
-    """The offsets of a host's two clocks: that without steps, and that of the day."""
+    """The offsets of a host's monotonic and wall clocks."""
 
     monotonic: Offset
     wall: Offset
 
 
 def offset(exchanges: Sequence[tuple[int, int, int]]) -> Offset:
-    """Return the offset that exchanges (sent, theirs, received) agree on, in ns.
+    """Return the offset that fits all exchanges (sent, theirs, received), in ns.
 
-    Raises UserError if they contradict each other: a clock was set meanwhile.
+    Raises UserError if none does: a clock was set meanwhile.
     """
     lowest = max(theirs - received for _, theirs, received in exchanges)
     highest = min(theirs - sent for sent, theirs, _ in exchanges)
@@ -46,16 +46,16 @@ def offset(exchanges: Sequence[tuple[int, int, int]]) -> Offset:
 
 
 def spanning(first: Offset, second: Offset) -> Offset:
-    """Return the offset that holds from one measurement to the other, if drift is even."""
+    """Return the offset over the time between two measurements, if the drift is uniform."""
     lowest = min(offset.ns - offset.bound_ns for offset in (first, second))
     highest = max(offset.ns + offset.bound_ns for offset in (first, second))
     return Offset((lowest + highest) // 2, (highest - lowest + 1) // 2)
 
 
 def agreed(now_ns: int, offsets: Mapping[str, Offset], lead_s: float = LEAD_S) -> dict[str, int]:
-    """Return one instant, `lead_s` after ours of `now_ns`, on each host's clock.
+    """Return the instant `lead_s` after `now_ns` of our clock, on each host's clock.
 
-    ValueError if that is too soon for a message to arrive and a program to get ready.
+    Raises ValueError if that is too soon for a message to arrive and a program to start.
     """
     if lead_s < LEAD_S:
         raise ValueError(f"an agreed instant must be {LEAD_S} s ahead, not {lead_s} s")

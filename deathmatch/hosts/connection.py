@@ -1,4 +1,4 @@
-"""The controller's end of the channel to an agent: calls, events, and the watch for its silence."""
+"""The controller's end of the channel to an agent: calls, events, and the detection of its loss."""
 
 import collections
 import contextlib
@@ -17,18 +17,18 @@ from deathmatch.hosts import clocks
 from deathmatch.hosts.clocks import Clocks
 
 _STDERR_LINES = 20
-# It is longer than the agent waits for a lock and restores; ssh limits the time to connect itself.
+# Longer than the agent waits for a lock and restores settings; ssh has its own time-out to connect.
 _END_S = 10
 _PING_ID, _GREETING_ID = 0, -1
 
 
 class HostLost(UserError):
-    """The connection to a host is gone, and with it all that was started there."""
+    """The connection to a host is lost, and all programs that it started there have ended."""
 
 
 @dataclass
 class NoAgent(Exception):
-    """A command ended without the agent's greeting: its status and the last lines it wrote."""
+    """A command ended without the agent's greeting: its status and its last lines of output."""
 
     status: int
     lines: tuple[str, ...]
@@ -41,17 +41,17 @@ class NoAgent(Exception):
 
 @dataclass
 class Refused(Exception):
-    """The agent greets with a refusal: a reason, such as "busy", and what the host says."""
+    """The agent refuses to work: a reason, such as "busy", and details from the host."""
 
     reason: str
     detail: str
 
 
 class Connection:
-    """A session of the agent that `words` start, on the host that messages call `name`.
+    """A session of the agent that the command `words` starts; `name` is the host's in messages.
 
-    Raises NoAgent or Refused. Its calls may come from any thread. Once the host is lost, by the
-    end of the channel or as nothing came for `silence_s`, every call raises HostLost.
+    Raises NoAgent or Refused. Any thread may call its methods. Once the host is lost, because the
+    channel has ended or nothing came for `silence_s`, every call raises HostLost.
     """
 
     def __init__(self, name: str, words: Sequence[str], silence_s: float = wire.SILENCE_S):
@@ -61,7 +61,7 @@ class Connection:
         self._silence_s = silence_s
         self._ids = itertools.count(_PING_ID + 1)
         self._writing, self._losing = threading.Lock(), threading.Lock()
-        # A message and when it came, on our clocks; HostLost if it cannot come any more.
+        # A message and when it came, on our clocks; HostLost if it can no longer come.
         self._greeting: Future[tuple[dict, tuple[int, int]]] = Future()
         self._answers = {_GREETING_ID: self._greeting}
         self._listeners: dict[int, Callable[[dict], None]] = {}
@@ -69,7 +69,7 @@ class Connection:
         self._ended = threading.Event()
         self._heard = time.monotonic()
         self._lines: collections.deque[str] = collections.deque(maxlen=_STDERR_LINES)
-        # A session of its own: an interrupt from the keyboard is for us, who end it in order.
+        # A session of its own: an interrupt from the keyboard is for this process, which ends it.
         self._popen = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True,
@@ -87,7 +87,7 @@ class Connection:
         return self._exchange(verb, arguments)[0]
 
     def clocks(self, exchanges: int = 20) -> Clocks:
-        """Compare the host's clocks with ours; that many round trips."""
+        """Compare the host's clocks with ours, in that many round trips."""
         seen = []
         for _ in range(exchanges):
             sent = (time.monotonic_ns(), time.time_ns())
@@ -99,12 +99,12 @@ class Connection:
     def listen(self, process: int, listener: Callable[[dict], None]) -> None:
         """Call `listener` with the events of a process, and with {"event": "lost"} at the end.
 
-        It is called by the thread that reads: it must not wait or call.
+        The reading thread calls it, so it must neither wait nor use the connection.
         """
         self._listeners[process] = listener
 
     def lost(self) -> HostLost | None:
-        """Return the error that every call now raises; None while the host is there."""
+        """Return the error that every call now raises; None while the host is connected."""
         if not self._lost:
             return None
         return HostLost(
@@ -113,7 +113,7 @@ class Connection:
         )  # fmt: skip
 
     def close(self) -> dict[str, Any] | None:
-        """End the session; return its `over`: what was "restored", what "failed"; None if lost."""
+        """End the session; return its event `over`, with "restored" and "failed"; None if lost."""
         with contextlib.suppress(HostLost):
             self._send({"verb": "end"})
         self._ended.wait(_END_S)
@@ -159,7 +159,7 @@ class Connection:
             if time.monotonic() - self._heard > self._silence_s:
                 self._lose(f"gave no sign for {self._silence_s:g} s")
                 return
-            # A thread that sends a file may hold the lock while the link is down.
+            # A thread that sends a file may hold the lock if the link is down.
             if self._writing.acquire(timeout=wire.PING_S):
                 try:
                     self._popen.stdin.write(wire.line({"id": _PING_ID, "verb": "ping"}))
@@ -179,7 +179,7 @@ class Connection:
                 continue
             with contextlib.suppress(ValueError):
                 self._take(wire.message(text), received)
-        # Its status and its last lines say why.
+        # Wait for its last lines, which have the reason.
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(_END_S)
         self._errors.join(1)
@@ -194,7 +194,7 @@ class Connection:
         elif "hello" in message or "refused" in message or "id" in message:
             if "hello" in message:
                 self.hello = message
-            # Nobody waits for the answer to a ping.
+            # No caller waits for the answer to a ping.
             if coming := self._answers.pop(message.get("id", _GREETING_ID), None):
                 coming.set_result((message, received))
 
@@ -209,11 +209,11 @@ class Connection:
             said = "".join(f"\n    {line}" for line in self._lines if line.strip())
             self._lost = why + (f"; it said:{said}" if said and self.hello else "")
         while self._answers:
-            # Each is taken out by one thread only: by this one, or by the one that reads.
+            # The reading thread may have removed it at the same moment.
             with contextlib.suppress(KeyError):
                 self._answers.popitem()[1].set_exception(self.lost())
         for listener in list(self._listeners.values()):
             listener({"event": "lost"})
         self._ended.set()
-        # A link that is down would keep it for minutes.
+        # If the link is down, it would otherwise stay for minutes.
         self._popen.kill()

@@ -1,4 +1,4 @@
-"""Processes forked from this one, which have all that it has imported and end when it does."""
+"""Processes forked from this one: they share its imported modules, and end when it ends."""
 
 import ctypes
 import os
@@ -16,7 +16,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def start(function: Callable[[], int | None]) -> int:
-    """Fork a process that calls a function and ends with the status it returns; return its pid.
+    """Fork a process that calls a function and exits with its return value; return the pid.
 
     The kernel kills it when the thread that called this ends.
     """
@@ -37,9 +37,9 @@ def start(function: Callable[[], int | None]) -> int:
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends, of which it has a pidfd; close it.
+    """Have the kernel kill this process when its parent ends; close `parent`, a pidfd of it.
 
-    From prctl(2): the parent's end is a signal to this process, unless it came before the call.
+    The kernel sends no signal if the parent ended before the call (prctl(2)), hence the pidfd.
     """
     LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if select.select([parent], [], [], 0)[0]:

@@ -1,4 +1,4 @@
-"""What hardware and system a machine has, and whether machines are of one kind."""
+"""The hardware and the system of a machine, and whether machines are of one kind."""
 
 import os
 import platform
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 RUN = "DEATHMATCH_RUN"
-"""The name of the run that a job belongs to; set on a cluster only, by whoever submits it."""
+"""The name of the run that a job belongs to; set on a cluster only, by the submitting process."""
 
 MEMORY_SHARE = 0.1
-"""By how much of the larger one the memories of two machines of one kind may differ: what Linux
-calls its total leaves out what firmware and kernel took, which is never quite the same."""
+"""The share of the larger one by which the memories of two machines of one kind may differ: Linux's
+total leaves out what firmware and kernel use, which varies."""
 
 
 def read(path: str) -> str:
@@ -20,7 +20,7 @@ def read(path: str) -> str:
 
 
 def describe(read: Callable[[str], str] = read) -> dict:
-    """Return a machine's CPU, CPUs, memory, kernel and system; `read` returns a file of it."""
+    """Return a machine's CPU, number of CPUs, memory, kernel and system; `read` reads its files."""
     cpus = read("/proc/cpuinfo")
     system = re.search(r'^PRETTY_NAME="?(.*?)"?$', read("/etc/os-release"), re.MULTILINE)
     return {
@@ -52,7 +52,7 @@ def processor(cpuinfo: str) -> str:
 
 
 def cpu_numbers(text: str) -> list[int]:
-    """Return the numbers of a list as the kernel and taskset(1) write it, such as "0-3,8" or ""."""
+    """Return the numbers in a list of the kernel or taskset(1), such as "0-3,8" or ""."""
     numbers: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
@@ -61,7 +61,7 @@ def cpu_numbers(text: str) -> list[int]:
 
 
 def on_cluster() -> bool:
-    """Return whether this process belongs to a run on a cluster: to a job, or to what submits."""
+    """Return whether this process belongs to a run on a cluster: it submits jobs, or runs one."""
     return RUN in os.environ
 
 
@@ -69,7 +69,7 @@ def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict
     """Return each property in which machines of a round differ, with {value: where first seen}.
 
     A record is (where, trial), the latter as in `trial.json`, of which `experiment`, `n` and
-    `machine` are read. Rounds may have different machines: ratios are formed within them.
+    `machine` are read. Rounds may have different machines, as ratios are formed within a round.
     """
     kinds: dict[tuple, dict] = {}
     for where, trial in records:

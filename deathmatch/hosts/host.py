@@ -1,7 +1,7 @@
 """A host that an agent serves: another machine, or namespaces of this one.
 
-A host need not share the caller's files, clock or process ids: paths, pids and times that it takes
-and returns are its own. A call costs a round trip to the agent, and what its docstring says.
+A host need not share the caller's files, clock or process ids: paths, pids and times in arguments
+and results are the host's. A call costs a round trip to the agent, and what its docstring says.
 """
 
 import itertools
@@ -24,10 +24,10 @@ _sockets = itertools.count()
 
 
 class HostSocket:
-    """A TCP connection that a host opens for the caller, over the link that the host is on.
+    """A TCP connection that a host opens for the caller, over the link under test.
 
-    The part of socket.socket that checks use; its errors are those of the host's socket. What is
-    sent and received crosses the channel to the agent too: for checks, never for load.
+    It has the part of socket.socket that checks use, and raises the errors of the host's socket.
+    Data also cross the channel to the agent, so it is for checks, never for load.
     """
 
     def __init__(self, agent: Connection, address: str, port: int, patience_s: float):
@@ -39,7 +39,7 @@ class HostSocket:
         self._open = True
 
     def settimeout(self, patience_s: float) -> None:
-        """Wait that long for what is sent or received from now on; TimeoutError after it."""
+        """Set the time-out of later calls, after which they raise TimeoutError."""
         self._patience_s = patience_s
 
     def sendall(self, data: bytes) -> None:
@@ -51,7 +51,7 @@ class HostSocket:
             )
 
     def recv(self, limit_bytes: int) -> bytes:
-        """Return what comes next, nothing at the end."""
+        """Return the next data, b"" at the end."""
         answer = self._agent.call(
             "receive", number=self._number, limit_bytes=limit_bytes, patience_s=self._patience_s
         )
@@ -74,16 +74,15 @@ Connected = socket.socket | HostSocket
 """A TCP connection, of this machine or of a host."""
 
 Dial = Callable[[str, int, float], Connected]
-"""Opens a TCP connection to an address and a port, with a patience in seconds: `Host.connect`."""
+"""Opens a TCP connection to an address and a port, with a time-out in seconds: `Host.connect`."""
 
 
 class Host:
     """One place where programs run.
 
-    `enter` are the words before a command that the caller would use to run it there; with `quoted`
-    the command is one word. With `shared` the host has the caller's files. `environment` is that of
-    programs that are started without one; None is the agent's own. `folder` is the session's own
-    there, and ends with it.
+    `enter` are the words before a command by which the caller would run it there; with `quoted` the
+    command is one word. With `shared` the host has the caller's files. `environment` is the default
+    of programs; None is the agent's. `folder` is the session's, and is removed at its end.
     """
 
     def __init__(
@@ -98,9 +97,9 @@ class Host:
         self._numbers = itertools.count()
 
     def command(self, words: Sequence[str], cpus: Sequence[int] = ()) -> list[str]:
-        """Return the words by which the caller runs `words` there, on `cpus` if any are given.
+        """Return the words by which the caller would run `words` there, on `cpus` if any are given.
 
-        For logs and messages; costs nothing.
+        They are for logs and messages; the call makes no round trip.
         """
         pinned = children.pinned(words, cpus)
         return [*self._enter, *([shlex.join(pinned)] if self._quoted else pinned)]
@@ -123,14 +122,13 @@ class Host:
     ) -> Process:  # fmt: skip
         """Start a program in a process group of its own; return at once.
 
-        What it prints is appended to `output`, a file of the caller's: all of it, or its beginning
-        and its end if it is to be `bounded` (`agent.children`): `Process.wait`, `Process.collect`
-        bring it. The program works in `folder`, by default the session's, with no input and the
-        host's environment, or `environment` in its place. With `talk`, its input and standard
-        output are the caller's to use; `output` then gets its standard error, which without
-        `output` comes with the rest. With `at_ns`, it begins at that instant of the host's
-        monotonic clock. Raises OSError if there is no such program; one that is to begin later
-        ends with status 126 or 127 instead.
+        `Process.wait` and `Process.collect` append its output to `output`, a file of the caller:
+        all of it, or with `bounded` its beginning and its end (`agent.children`). The program works
+        in `folder`, default: the session's, without input, with `environment`, default: the host's.
+        With `talk`, the caller uses its input and standard output; `output` then gets its standard
+        error, which without `output` is mixed with standard output. With `at_ns`, it begins at that
+        instant of the host's monotonic clock. Raises OSError if there is no such program; with
+        `at_ns` the program ends with status 126 or 127 instead.
         """
         process = Process(self.agent, next(self._numbers), output, self.shared)
         process.pid = self.agent.call(
@@ -148,8 +146,8 @@ class Host:
     def processes(self, other: Iterable[int] = ()) -> list[int]:
         """Return the pids of all living processes of the session, without `other`.
 
-        Neither the namespace's first process nor a process that waits to be reaped is counted.
-        Reads every process: some milliseconds.
+        The namespace's first process and zombies are left out. Reads every process: some
+        milliseconds.
         """
         return self.agent.call("processes", but=list(other))
 
@@ -160,15 +158,15 @@ class Host:
     def usage(self, pid: int) -> dict[str, int]:
         """Return cpu_ns, rss_bytes, descriptors and threads of one process; zeros if it is gone.
 
-        CPU time includes that of threads that ended (clock_getcpuclockid(3)). Some tens of
-        microseconds, on Linux before 6.2 longer with many descriptors.
+        CPU time includes that of threads that ended (clock_getcpuclockid(3)). Takes some tens of
+        microseconds; before Linux 6.2 longer with many descriptors.
         """
         return self.agent.call("usage", pid=pid)
 
     def pss_bytes(self, pids: Iterable[int]) -> int | None:
-        """Return the memory of processes, pages that several have counted once; None if unknown.
+        """Return the memory of processes, shared pages counted once; None if unknown.
 
-        The kernel looks at every page: about a millisecond for 100 MB.
+        The kernel reads every page: about a millisecond for 100 MB.
         """
         return self.agent.call("pss_bytes", pids=list(pids))
 
@@ -177,21 +175,21 @@ class Host:
         return self.agent.call("threads", pid=pid)
 
     def waits(self, pid: int) -> set[int]:
-        """Return the numbers of the system calls that the process's threads are in; maybe none.
+        """Return the numbers of the system calls in which the process's threads are.
 
-        The numbers are the machine's (/proc/<pid>/task/<tid>/syscall: proc(5)).
+        From /proc/<pid>/task/<tid>/syscall (proc(5)); numbers depend on the architecture.
         """
         return set(self.agent.call("waits", pid=pid))
 
     def read(self, path: str | Path) -> str:
-        """Return a file's text, what is not UTF-8 replaced; raises OSError if it cannot be read."""
+        """Return a file's text, with U+FFFD for invalid UTF-8; raise OSError if unreadable."""
         return self.agent.call("read", path=str(path))
 
     def counters(self) -> dict[str, dict[str, int]]:
         """Return the network's counters: {file: {"group counter": value}}.
 
-        The files are netstat, snmp and sockstat of proc(5), of the host's namespace, which they
-        count from its beginning. Less than a millisecond.
+        The files are netstat, snmp and sockstat of proc(5) in the host's namespace, and count from
+        its beginning. Takes less than a millisecond.
         """
         return self.agent.call("counters")
 
@@ -199,31 +197,31 @@ class Host:
         self, pids: Sequence[int] | None = None, port: int | None = None,
         cpus: Sequence[int] | None = None, group: str = "", settled: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
-        """Return what the kernel has counted, in one call: `agent.kernel.Sampling.take`.
+        """Return the kernel's counts, in one call: `agent.kernel.Sampling.take`.
 
-        Of the processes `pids`, by default of all that `processes` returns.
+        `pids` are the processes; default: all that `processes` returns.
         """
         return self.agent.call(
             "sample", pids=pids, port=port, cpus=cpus, group=group, settled=settled
         )
 
     def listeners(self, port: int = 0) -> list[Listener]:
-        """Return the listening TCP sockets, those of one port if it is given; one call."""
+        """Return the listening TCP sockets, default: of all ports."""
         return [Listener(*fields) for fields in self.agent.call("listeners", port=port)]
 
     def count(self, state: int, port: int) -> int:
         """Return how many sockets of a local port are in a state of `agent.diag`.
 
-        The kernel walks through all of its connections: 10,000 take some milliseconds.
+        The kernel reads all of its connections: 10,000 take some milliseconds.
         """
         return self.agent.call("count", state=state, port=port)
 
     def connect(self, address: str, port: int, patience_s: float) -> HostSocket:
-        """Open a TCP connection from there; OSError as socket.create_connection raises it."""
+        """Open a TCP connection from there; raise OSError as socket.create_connection does."""
         return HostSocket(self.agent, address, port, patience_s)
 
     def keep_to(self, cpus: Sequence[int]) -> None:
-        """Let the agent, and what is started without `cpus`, use these CPUs only."""
+        """Let the agent, and programs started without `cpus`, use only these CPUs."""
         self.agent.call("keep_to", cpus=list(cpus))
 
     def sysctls(self, keys: Iterable[str]) -> dict[str, str]:
@@ -233,9 +231,9 @@ class Host:
         return {paths[path]: value for path, value in values.items()}
 
     def set_sysctls(self, values: Mapping[str, str | int]) -> None:
-        """Set those kernel settings that differ; the agent restores them, whatever ends it.
+        """Set the kernel settings that differ; the agent restores them, however it ends.
 
-        A setting that the kernel lacks is left out: `sysctls` shows that. Raises UserError if the
+        A setting that the kernel lacks is left out, as `sysctls` shows. Raises UserError if the
         kernel refuses a value.
         """
         in_force = self.sysctls(values)
@@ -265,11 +263,11 @@ class Host:
         return self.agent.call("affinity")
 
     def raise_descriptors(self, wanted: int) -> int:
-        """Raise the limit of open files of what is started from now on; return what was got."""
+        """Raise the limit of open files for programs started from now on; return the new limit."""
         return self.agent.call("raise_descriptors", wanted=wanted)
 
     def hold(self, folder: str) -> bool:
-        """Lock a folder until the session ends; return whether it is still there."""
+        """Lock a folder until the session ends; return whether it still exists."""
         return self.agent.call("hold", path=folder)
 
     def clocks(self, exchanges: int = 20) -> Clocks:
@@ -277,7 +275,7 @@ class Host:
         return self.agent.clocks(exchanges)
 
     def fetch(self, path: str | Path, to: Path) -> None:
-        """Bring a file here, in place of what `to` was; OSError if it cannot be read."""
+        """Copy a file here, replacing `to`; raise OSError if it cannot be read."""
         offset = 0
         with to.open("wb") as file:
             while data := wire.unpack(
@@ -287,7 +285,7 @@ class Host:
                 offset += len(data)
 
     def fetch_all(self, folder: str | Path, to: Path) -> list[Path]:
-        """Bring the files of a folder and below here, under `to`; return where they are."""
+        """Copy all files of a folder, recursively, to the folder `to`; return their paths here."""
         names = self.agent.call("files", folder=str(folder))
         for name in names:
             (to / name).parent.mkdir(parents=True, exist_ok=True)
@@ -295,17 +293,17 @@ class Host:
         return [to / name for name in names]
 
     def make_folder(self, path: str | Path) -> None:
-        """Make a folder there and those above it; nothing if it is there."""
+        """Make a folder there and its parents, if they do not exist."""
         self.run("mkdir", "--parents", str(path))
 
     def write(self, path: str | Path, content: bytes) -> None:
-        """Write a file there, of any size; OSError if that cannot be written."""
+        """Write a file of any size there; raise OSError if it cannot be written."""
         for start in range(0, len(content) or 1, wire.CHUNK_BYTES):
             part = wire.pack(content[start : start + wire.CHUNK_BYTES])
             self.agent.call("write", path=str(path), data=part, offset=start)
 
     def close(self) -> dict | None:
-        """End the session and all that it started: `Connection.close`."""
+        """End the session and all programs that it started: `Connection.close`."""
         return self.agent.close()
 
     def __enter__(self) -> "Host":

@@ -1,7 +1,7 @@
-"""What a host is like: its CPUs, memory, clock, interface and limits, as the kernel shows them.
+"""The state of a host: its CPUs, memory, clock, interface and limits, as the kernel shows them.
 
-Read by the host's agent, without root and in some ten milliseconds, so that each trial records it.
-What the kernel lacks or does not show is None.
+Every trial records it: the host's agent reads it without root, in some ten milliseconds. A value
+that the kernel does not show is None.
 """
 
 import json
@@ -29,7 +29,7 @@ _FILES = (
     f"{_NET}ipv4/tcp_abort_on_overflow", f"{_NET}ipv4/tcp_congestion_control",
     f"{_NET}netfilter/nf_conntrack_[cm]*", "/sys/class/net/*/speed",
 )  # fmt: skip
-# The limit of open files, each line of the files after its path, and all interfaces as one line.
+# Prints the limit of open files, the lines of the files after their paths, and the interfaces.
 _READ = f"""
 ulimit -n
 grep --no-messages --with-filename '' {" ".join(_FILES)} || :
@@ -39,7 +39,7 @@ _BUSY = ("user", "nice", "system", "irq", "softirq")
 
 
 def read(host: Host, address: str) -> State:
-    """Return the state of a host whose interface under test has this address.
+    """Return the state of a host; `address` is that of its interface under test.
 
     Raises UserError if it cannot be read: the host needs iproute2.
     """
@@ -47,7 +47,7 @@ def read(host: Host, address: str) -> State:
 
 
 def parsed(shown: str, address: str) -> State:
-    """Return the state that `_READ` has shown."""
+    """Return the state, given the output of `_READ`."""
     descriptors, *lines, links = shown.splitlines()
     files: dict[str, list[str]] = {}
     for path, _, text in (line.partition(":") for line in lines):
@@ -87,7 +87,7 @@ def parsed(shown: str, address: str) -> State:
             "port_first": first,
             "port_last": last,
             "ports_reserved": sum(first <= port <= last for port in reserved),
-            # 2 is for the loopback only; without time stamps, old segments look like new ones.
+            # 2 is for the loopback only; without time stamps the kernel reuses no port early.
             "port_reuse": words(f"{_NET}ipv4/tcp_tw_reuse") == ["1"]
             and words(f"{_NET}ipv4/tcp_timestamps") != ["0"],
             "time_wait_buckets": number(f"{_NET}ipv4/tcp_max_tw_buckets"),
@@ -105,7 +105,7 @@ def _flag(number: int | None) -> bool | None:
 
 
 def by_address(shown: str) -> dict[str, dict[str, Any]]:
-    """Return what `ip -json -4 address show` prints of each interface, by its addresses."""
+    """Return {address: interface}, given the output of `ip -json -4 address show`."""
     return {
         address["local"]: link for link in json.loads(shown)
         for address in link.get("addr_info", [])
@@ -115,7 +115,7 @@ def by_address(shown: str) -> dict[str, dict[str, Any]]:
 def load(
     machines: Mapping[str, tuple[Host, Sequence[int]]], window_s: float
 ) -> dict[str, dict[str, float]]:
-    """Return what ran for a time on these CPUs of hosts, by name: `busy_share`, `steal_share`."""
+    """Return the load on these CPUs of hosts for a time, by name: `busy_share`, `steal_share`."""
 
     def counted() -> dict[str, dict[str, int]]:
         return {name: host.sample([], cpus=on)["machine"] for name, (host, on) in machines.items()}

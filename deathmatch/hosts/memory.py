@@ -1,8 +1,8 @@
-"""How much memory a server may use, so that one that takes all does not end the machine.
+"""A limit of the server's memory, so that a server that takes all of it does not stop the machine.
 
-By the memory controller of cgroups, which kills; where none can be made, as for an ordinary user,
-by looking at what its processes hold (`Memory.watch`), several times a second. Either way the
-server is what the kernel kills first if the whole machine has none left (proc(5), oom_score_adj).
+The memory controller of cgroups enforces it by killing. If no cgroup can be made, as for an
+ordinary user, the server's memory is read several times a second (`Memory.watch`). In both cases
+the kernel kills the server first if the machine has no memory left (proc(5), oom_score_adj).
 """
 
 import threading
@@ -20,45 +20,45 @@ _FIRST = "echo 1000 > /proc/self/oom_score_adj"
 
 @dataclass
 class Memory:
-    """A limit in force; without `limit_bytes` there is none. `group` is that of a cgroup."""
+    """A limit in force; none without `limit_bytes`. `group` is the cgroup that enforces it."""
 
     limit_bytes: int | None = None
     group: Group | None = None
-    # The group is also another controller's, which removes it.
+    # Another controller owns the group and removes it.
     shared: bool = False
     refused: str = ""
-    # How often `watch` saw more than the limit.
+    # How often `watch` killed the server.
     caught: int = field(default=0)
 
     @property
     def breach(self) -> str:
-        """The message about a server that used more."""
+        """The message about a server that exceeded the limit."""
         return f"out of memory under the testbed's limit of {self.limit_bytes / 1e9:.3g} GB"
 
     @property
     def watched(self) -> bool:
-        """Whether the limit holds only by `watch`."""
+        """Whether only `watch` enforces the limit."""
         return self.limit_bytes is not None and self.group is None
 
     def prefix(self) -> list[str]:
-        """Return the words before a command that make it and its children members."""
+        """Return the words before a command that put its process under the limit."""
         if self.limit_bytes is None:
             return []
         joined = [self.group.joining()] if self.group and not self.shared else []
         return cgroup.prefix(_FIRST, *joined)
 
     def breaches(self) -> int:
-        """Return how many processes were killed so far for what was beyond the limit."""
+        """Return how many times so far processes were killed for exceeding the limit."""
         if not self.group:
             return self.caught
         events = {1: "memory.oom_control", 2: "memory.events"}[self.group.version]
         return self.group.counts(events).get("oom_kill", 0)
 
     def watch(self, host: Host, pids: Callable[[], list[int]]) -> None:
-        """Kill the server's processes if they hold more than the limit; some milliseconds.
+        """Kill the server's processes if they exceed the limit; takes some milliseconds.
 
-        Shared pages count in each process that has them (RSS); only where that is too much, which
-        is cheap to know, they are shared out (PSS).
+        First the resident sets are added up (RSS), which is cheap but counts shared pages several
+        times; only if that exceeds the limit, the proportional shares are read (PSS).
         """
         running = pids()
         if sum(host.usage(pid)["rss_bytes"] for pid in running) <= self.limit_bytes:
@@ -68,7 +68,7 @@ class Memory:
             host.kill(running, 0)
 
     def record(self) -> dict:
-        """Return the record for trial.json: the limit, what enforces it, the largest use.
+        """Return the record for trial.json: the limit, what enforces it, and the largest use.
 
         `peak_bytes` is None where the kernel does not count it.
         """
@@ -111,16 +111,16 @@ def apply(host: Host, side: Side, group: Group | None = None) -> Memory:
 
 
 def _without_swap(made: Memory) -> Memory:
-    """Keep what is beyond the limit from being swapped out, where the kernel counts swap."""
+    """Keep the server's memory from being swapped out, if the kernel counts swap."""
     swap = {1: ("memory.memsw.limit_in_bytes", made.limit_bytes), 2: ("memory.swap.max", 0)}
     made.group.write_known(*swap[made.group.version])
     return made
 
 
 class Guard:
-    """A thread that looks after the server's memory until the `with` block ends, if it must.
+    """A thread that calls `Memory.watch` until the `with` block ends, if no cgroup has the limit.
 
-    `pids` returns the pids of the server's processes on `host` at that moment.
+    `pids` returns the pids of the server's processes on `host`.
     """
 
     def __init__(self, memory: Memory, host: Host, pids: Callable[[], list[int]]) -> None:

@@ -1,7 +1,7 @@
 """The `netns` testbed: a server's host and those of clients, all on one machine.
 
-Called inside a sandbox (see `sandbox`), whose own network namespace becomes the server's; each
-client gets another one. One is joined to the server's by a veth pair, several by a bridge that has
+It is built inside a sandbox (`sandbox`), whose network namespace becomes the server's; each client
+gets another one. One client is connected to the server by a veth pair, several by a bridge that has
 the server's address. All of it ends with the sandbox.
 """
 
@@ -17,10 +17,10 @@ from deathmatch.hosts.testbed import SERVER, Install, Testbed, prepared, togethe
 from deathmatch.plan import testbed as plan
 
 LINK, CLIENT_LINK = "server0", "client0"
-# The sandbox's own, and gone with it.
+# In the sandbox's own /run, which ends with it.
 _FOLDER = "/run/deathmatch"
-# One machine loses no message: a stall of this one must not end a trial, and what ends the sandbox
-# ends the agents too.
+# On one machine no message is lost, and a stall of it must not end a trial; the agents end with the
+# sandbox.
 _SILENCE_S = 600.0
 
 
@@ -29,10 +29,10 @@ def build(
 ) -> Testbed:
     """Make the clients' namespaces, the links and the addresses; return `testbed.prepared` hosts.
 
-    Some tenths of a second. Raises UserError if the kernel or iproute2 refuses any of it.
+    Takes some tenths of a second. Raises UserError if the kernel or iproute2 refuses a step.
     """
     began_ns = time.monotonic_ns()
-    # `ip netns` keeps its names in /run: a private one, gone with the sandbox.
+    # `ip netns` keeps its names in /run, so the sandbox needs its own.
     run("mount", "-t", "tmpfs", "tmpfs", "/run")
     _join(spec)
     settings = Settings(_FOLDER, _SILENCE_S, lock=False)
@@ -42,7 +42,7 @@ def build(
 
 
 def run(*words: str) -> None:
-    """Run a command on this machine; UserError, with the command and what it said, if it fails."""
+    """Run a command on this machine; raise UserError with its standard error if it fails."""
     done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         raise UserError(
@@ -72,7 +72,7 @@ def _join(spec: plan.Testbed) -> None:
         run(*inside, "address", "add", side.address, "dev", CLIENT_LINK)
         run(*inside, "link", "set", CLIENT_LINK, "up")
         for source in filter(None, (*side.sources, side.spare_sources)):
-            # All of a network at once, without an entry for each of its addresses.
+            # One route for the whole network, not one for each of its addresses.
             run(*inside, "route", "add", "local", source, "dev", "lo")
             run("ip", "route", "add", source, "via", side.host_address)
 

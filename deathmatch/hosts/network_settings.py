@@ -1,4 +1,4 @@
-"""The kernel's network settings of a host: all of net.ipv4.tcp_* and net.core that can be read."""
+"""The kernel's network settings of a host: all readable ones of net.ipv4.tcp_* and net.core."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts.host import Host
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
-# What is in folders is of interfaces. Keys are drawn at random, and secret.
+# Folders are skipped, as they are those of interfaces, and keys, which are random and secret.
 _READ = """
 cd /proc/sys/net
 grep --no-messages --with-filename --directories=skip --exclude='*_key' '' ipv4/tcp_* core/* || :
@@ -23,7 +23,7 @@ def read(host: Host) -> dict[str, str]:
 
 
 def record(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict]:
-    """Return the settings of all hosts for trial.json: the first host's whole, then differences.
+    """Return the settings of all hosts for trial.json: the first host's, then differences from it.
 
     Each host has the hash of its settings. A setting that only the first host has is None.
     """
@@ -39,7 +39,7 @@ def record(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict]:
 
 
 def restored(recorded: Mapping[str, Mapping]) -> dict[str, dict[str, str]]:
-    """Return the settings of all hosts from what `record` made of them."""
+    """Return the settings of all hosts, given the result of `record`."""
     first = next((host["settings"] for host in recorded.values() if "settings" in host), {})
     whole = {
         name: dict(host["settings"]) if "settings" in host else first | host["differs"]
@@ -52,7 +52,7 @@ def restored(recorded: Mapping[str, Mapping]) -> dict[str, dict[str, str]]:
 
 
 def digest(settings: Mapping[str, str]) -> str:
-    """Return the SHA-256 of settings, whatever their order."""
+    """Return the SHA-256 of settings; their order does not matter."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
@@ -63,9 +63,9 @@ def _differing(first: Mapping[str, str], own: Mapping[str, str]) -> dict[str, st
 
 
 def set_congestion_control(host: Host, names: Sequence[str]) -> str:
-    """Set the first of these algorithms of TCP congestion control that the kernel lets one set.
+    """Set the first of these algorithms of TCP congestion control that the kernel accepts.
 
-    Return what is in force. A namespace may set those alone that the machine allows to all of its
+    Return the one in force. In a namespace the kernel accepts only those that it allows to all
     users (net.ipv4.tcp_allowed_congestion_control).
     """
     for name in names:

@@ -1,7 +1,7 @@
-"""Starting the agent: by ssh on another machine, by nsenter in namespaces of this one.
+"""Start the agent: by ssh on another machine, by a command in namespaces of this one.
 
-Of ssh everything is the user's: names, keys, jumps and known hosts are those of `ssh ALIAS`. We
-only ask that it never prompts, never takes an unknown host key, and shares no other's connection.
+Names, keys, jump hosts and known hosts are the user's, as in `ssh ALIAS`. Our options only keep ssh
+from prompting, accepting an unknown host key, or sharing another connection.
 """
 
 import io
@@ -57,12 +57,12 @@ _REFUSALS = {
     "folder": ("no folder for the agent there: {detail}",
                "name another folder, one that you may write to"),
 }  # fmt: skip
-"""Why an agent cannot work: reason -> (what is wrong, what to do)."""
+"""{reason why an agent cannot work: (what is wrong, what to do)}"""
 
 
 def say(text: str) -> None:
     """Print a line to standard error."""
-    # In one write, as several hosts are opened at a time.
+    # In one write, as several hosts may be opened at the same time.
     print(f"{text}\n", end="", file=sys.stderr)
 
 
@@ -71,13 +71,13 @@ def ssh(
     program: Sequence[str] = ("ssh",), silence_s: float = wire.SILENCE_S,
     wait_s: float = DEFAULTS.wait_s, tell: Callable[[str], None] = say,
 ) -> Host:  # fmt: skip
-    """Return the host that `ssh ALIAS` reaches, setting it up if this is the first connection.
+    """Return the host that `ssh ALIAS` reaches; the first connection sets it up.
 
-    Setting up is copying the agent's files into `folder`, relative to the home there; each version
-    of them has a folder of its own. `python` is the interpreter there, 3.11 or later, `program`
-    the ssh to use and options before ours. Either end takes the other for gone after `silence_s`;
-    a host that another controller holds is waited for up to `wait_s`. Raises UserError where the
-    user can correct it.
+    Set-up copies the agent's files into `folder`, relative to the home there; each version of them
+    has a folder of its own. `python` is the interpreter there, 3.11 or later; `program` is the ssh
+    program, with options before ours. Each end considers the other lost after `silence_s`. If
+    another controller holds the host, waits for it up to `wait_s`. Raises UserError for a mistake
+    that the user can fix.
     """
     name = name or alias
     words = [*program, *OPTIONS, "--", alias]
@@ -112,9 +112,9 @@ def through(
     name: str, words: Sequence[str], settings: Settings = DEFAULTS,
     tell: Callable[[str], None] = say,
 ) -> Host:  # fmt: skip
-    """Return the host that a command of this machine enters; no words for this machine itself.
+    """Return the host that a command of this machine enters; without words, this machine itself.
 
-    The agent is this clone's, and the host has this machine's files. Raises UserError if it cannot
+    The host has this machine's files, and the agent is this clone's. Raises UserError if it cannot
     run.
     """
     agent_words = [sys.executable, *_AGENT, _as_json(settings)]
@@ -147,7 +147,7 @@ def _agent_folder(folder: str) -> str:
 
 
 def _entering(folder: str, python: str, settings: Settings) -> str:
-    """Return what a login shell, of whatever kind, runs there to start the agent."""
+    """Return the command that starts the agent there, for any kind of login shell."""
     script = (
         f"command -v {shlex.quote(python)} >/dev/null || exit {NO_PYTHON}; "
         f"cd {shlex.quote(_agent_folder(folder))} 2>/dev/null || exit {NOT_SET_UP}; "
@@ -157,7 +157,7 @@ def _entering(folder: str, python: str, settings: Settings) -> str:
 
 
 def _unpacking(folder: str) -> str:
-    """Return what is run there to unpack the agent: aside, so that it is whole or not there."""
+    """Return the command that unpacks the agent there, atomically."""
     made = shlex.quote(_agent_folder(folder))
     script = (
         f'set -e; aside={made}.$$; mkdir -p "$aside"; tar -xf - -C "$aside"; '
@@ -179,7 +179,7 @@ def _set_up(alias: str, name: str, words: Sequence[str]) -> None:
 
 
 def _fault(alias: str, name: str, python: str, error: NoAgent) -> UserError:
-    """Return the error that no agent answered, with what the user can do."""
+    """Return the error that no agent answered, with a remedy."""
     where = f"host {name}"
     if error.status == NO_PYTHON:
         return UserError(f"there is no {python} there", where,

@@ -1,4 +1,4 @@
-"""A program on a host: its end, its output and its input; and the end of a log for a message."""
+"""A program on a host: its end, its output and its input; and the last lines of a log."""
 
 import collections
 import os
@@ -24,12 +24,12 @@ class Process:
 
     def __init__(self, agent: Connection, number: int, output: Path | None, shared: bool):
         self._agent, self.number, self._output = agent, number, output
-        # A host that shares the caller's files writes there itself.
+        # A host that shares the caller's files writes to `output` itself.
         self._bringing = output is not None and not shared
         self._began_bytes = output.stat().st_size if output and output.exists() else 0
         self._left_out_bytes = 0
         self.pid = 0
-        # How late it began, once it has, if it was to begin at an instant.
+        # How late it began, if it was started with an instant.
         self.late_ns: int | None = None
         self._collected = 0
         self._status: int | None = None
@@ -48,7 +48,7 @@ class Process:
             self._changed.notify_all()
 
     def _await(self, condition: Callable[[], object], patience_s: float | None) -> bool:
-        """Wait until `condition()` is true; return whether it is. HostLost if it never can be."""
+        """Wait until `condition()` is true; return whether it is. Raises HostLost."""
         with self._changed:
             self._changed.wait_for(lambda: condition() or self._agent.lost(), patience_s)
             if condition():
@@ -60,7 +60,7 @@ class Process:
     def wait(self, patience_s: float | None = None) -> int | None:
         """Return its exit status, -N after signal N; None if it has not ended within `patience_s`.
 
-        Without `patience_s`, waits for its end. What it printed is brought at its end; before that
+        Without `patience_s`, waits for its end. Its output is copied at its end; before that,
         nothing crosses the link.
         """
         if not self._await(lambda: self._status is not None, patience_s):
@@ -69,11 +69,11 @@ class Process:
         return self._status
 
     def collect(self) -> None:
-        """Bring what it has printed so far to its `output`."""
+        """Copy its output so far to `output`."""
         if not self._bringing:
             return
         if (left_out_bytes := self.left_out_bytes()) != self._left_out_bytes:
-            # The middle of it was cut out.
+            # The middle of its output was removed: copy all of it again.
             os.truncate(self._output, self._began_bytes)
             self._left_out_bytes, self._collected = left_out_bytes, 0
         with self._output.open("ab") as file:
@@ -82,7 +82,7 @@ class Process:
                 self._collected += len(data)
 
     def left_out_bytes(self) -> int:
-        """Return about how much of its output was cut out, as it was to be bounded."""
+        """Return about how much of its bounded output was removed."""
         return self._agent.call("left_out_bytes", number=self.number)
 
     def _chunk(self) -> bytes:
@@ -90,7 +90,7 @@ class Process:
         return wire.unpack(answer["data"])
 
     def signal(self, number: signal.Signals, group: bool = False) -> None:
-        """Send it a signal, or to all of its process group; nothing if it has ended."""
+        """Send a signal to it, or to its process group; do nothing if it has ended."""
         self._agent.call("signal", number=self.number, signal=int(number), group=group)
 
     def kill(self) -> None:
@@ -99,23 +99,23 @@ class Process:
         self.wait()
 
     def send(self, text: str) -> None:
-        """Write to its standard input; OSError if it has closed that. Only if it was to `talk`."""
+        """Write to its standard input, which needs `talk`; raise OSError if that is closed."""
         self._agent.call("send", number=self.number, text=text)
 
     def receive(self, patience_s: float) -> str | None:
-        """Return its next line of output, "" at the end, None if none begins within `patience_s`.
+        """Return its next line of output, "" at the end, None after `patience_s`.
 
-        Only if it was to `talk`.
+        Needs `talk`.
         """
         if not self._await(lambda: self._lines, patience_s):
             return None
-        # The last one, which is empty, stays: so does the end.
+        # The last line, "", is kept, so that later calls also see the end.
         return self._lines[0] and self._lines.popleft()
 
     def finish(self, patience_s: float) -> str:
-        """End its input; return the rest of its output, killing it after `patience_s`.
+        """Close its input and return the rest of its output; kill it after `patience_s`.
 
-        Only if it was to `talk`.
+        Needs `talk`.
         """
         self._agent.call("end_input", number=self.number)
         if not self._await(lambda: "" in self._lines, patience_s):
@@ -128,7 +128,7 @@ class Process:
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:
-    """Return the last lines of a log, what is no text replaced, paths from the project's root."""
+    """Return the last lines of a log, printable, with paths relative to the project's root."""
     with log.open("rb") as file:
         # A line may be as long as the log.
         file.seek(max(0, log.stat().st_size - TAIL_BYTES))

@@ -1,8 +1,8 @@
-"""A sandbox for one trial: namespaces and a lock that end with it, whatever ends it.
+"""A sandbox for one trial: namespaces and a lock that end with it, however it ends.
 
-Two processes are forked. The kernel passes the death of this process on to the first, which makes
-the namespaces; that one's to the second, which is the first process of the new pid namespace; and
-the second's to every process in the namespace, daemons included.
+Two processes are forked. The first makes the namespaces, the second is the first process of the new
+pid namespace. If this process dies, the kernel kills the first; if that dies, the second; and with
+that every process in the namespace, daemons included.
 """
 
 import contextlib
@@ -28,17 +28,17 @@ _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = (
 )  # fmt: skip
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 0x2, 0x4, 0x8, 0x4000, 0x4_0000
 
-# Snakemake's pid: a killed Snakemake leaves its job's shell running, so we watch it ourselves. On a
-# node of a cluster it is that of the Snakemake that runs the job there.
+# Snakemake's pid, on a node of a cluster that of the Snakemake that runs the job there. A killed
+# Snakemake leaves its job's shell running, so the sandbox watches the pid.
 OWNER = "DEATHMATCH_OWNER"
 
 
 def _in_user_namespace() -> bool:
-    """Return whether root is that of a user namespace, as in a rootless container.
+    """Return whether root is root of a user namespace, as in a rootless container.
 
-    There a sandbox with a network needs a user namespace below. `ip -n` replaces /sys, and the
-    kernel lets root of a user namespace mount another one only where the old one stays visible:
-    where a namespace above holds it.
+    There a sandbox with a network needs another user namespace below: `ip -n` mounts a new /sys,
+    and the kernel lets root of a user namespace do that only if a namespace above keeps the old one
+    visible.
     """
     return Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
 
@@ -46,10 +46,9 @@ def _in_user_namespace() -> bool:
 def call(function: Callable[[], int | None]) -> int:
     """Call a function in the sandbox under the machine's testbed lock; return its exit status.
 
-    The function runs in a fork of this process; it starts with all that is imported here, and what
-    it changes is lost. A UserError of it is printed, and is status 1, as where the kernel forbids
-    namespaces. If the process named by $DEATHMATCH_OWNER dies, the sandbox dies too and 1 is
-    returned.
+    The function runs in a fork of this process, and its changes to memory are lost. A UserError is
+    printed, and the status is 1, as it is if the kernel forbids namespaces. If the process named by
+    $DEATHMATCH_OWNER dies, so does the sandbox, and the status is 1.
     """
     waits = "waiting: another trial holds this machine's testbed"
     with namespaces.lock(waiting=lambda: print(waits, file=sys.stderr)):
@@ -66,7 +65,7 @@ def call(function: Callable[[], int | None]) -> int:
 
 
 def forbidden(reason: str) -> UserError:
-    """Return the error that the kernel lets this user make no namespaces."""
+    """Return the error that the kernel forbids this user to make namespaces."""
     return UserError(
         f"no permission to make namespaces: {reason}",
         where="testbed netns",
@@ -78,7 +77,7 @@ def forbidden(reason: str) -> UserError:
 
 def _first(function: Callable[[], int | None]) -> int:
     """Make the namespaces and start their first process; return its exit status."""
-    # An interrupt is for the function to handle.
+    # The function handles interrupts.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     handler = signal.default_int_handler
     try:
@@ -88,7 +87,7 @@ def _first(function: Callable[[], int | None]) -> int:
 
     def first() -> int | None:
         signal.signal(signal.SIGINT, handler)
-        # The new pid namespace's own, not to be seen outside.
+        # A /proc of the new pid namespace, invisible outside.
         _mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE)
         _mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
         return function()
@@ -136,9 +135,9 @@ def _has_ended_first(child: int) -> bool:
 
 
 def die_with_owner() -> None:
-    """From now on, if the process named by $DEATHMATCH_OWNER dies, so do this one and its children.
+    """End this process and its children if the process named by $DEATHMATCH_OWNER dies.
 
-    Processes outside a sandbox need it: builds, notebooks, the paper.
+    For processes outside a sandbox: builds, notebooks, the paper.
     """
     owner = os.environ.get(OWNER)
     if not owner:
@@ -153,7 +152,7 @@ def die_with_owner() -> None:
                 with contextlib.suppress(psutil.Error):
                     child.suspend()
             stopped += fresh
-        # This process's own children last: it may end as they do.
+        # The direct children last, as this process may end with them.
         for child in reversed(stopped):
             with contextlib.suppress(psutil.Error):
                 child.kill()

@@ -1,4 +1,4 @@
-"""The `ssh` testbed: a server and clients that are machines of their own, each behind an agent."""
+"""The `ssh` testbed: a server and clients that are separate machines, each with an agent."""
 
 import time
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ def connect(
 ) -> Testbed:
     """Return the hosts, ready for a trial: `testbed.prepared`.
 
-    A first connection sets a host up, which takes minutes; standard error reports it. Raises
-    UserError where the user can correct it.
+    A first connection sets a host up, which takes minutes and is reported on standard error. Raises
+    UserError for a mistake that the user can fix.
     """
     began_ns = time.monotonic_ns()
     sides = {SERVER: spec.server} | dict(zip(spec.client_names, spec.client_sides))

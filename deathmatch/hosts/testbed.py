@@ -1,4 +1,4 @@
-"""A testbed's hosts, ready for a trial: which they are, and what its file means on them."""
+"""A testbed's hosts, ready for a trial, with the settings of its file."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ SERVER = "server"
 
 @dataclass(frozen=True)
 class Command:
-    """How a server is started on a host: words, environment and folder, as the host has them."""
+    """The command that starts a server on a host: its words, environment and folder there."""
 
     words: list[str]
     environment: dict[str, str]
@@ -30,7 +30,7 @@ class Command:
 
 
 class Installation(Protocol):
-    """The project's files on a host, as `builds.clone` and `builds.copy` implement it."""
+    """The project's files on a host; `builds.clone` and `builds.copy` implement it."""
 
     def built(self, server: Server) -> dict:
         """Return the record of the server's build there, building it first if that is due.
@@ -39,35 +39,35 @@ class Installation(Protocol):
         """
 
     def command(self, server: Server, values: Mapping[str, Level]) -> Command:
-        """Return how a built server is started, `values` filling its placeholders."""
+        """Return the command that starts a built server, with `values` for its placeholders."""
 
     def located(self, words: Sequence[str]) -> list[str]:
-        """Return a load generator's command with its first word as the host finds the program.
+        """Return a load generator's command, its first word the program's path on the host.
 
-        Another word that names a file of the project names the installation's.
+        Paths of the project in the other words become paths of the installation.
         """
 
     def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
-        """Build and check load generators there; return {name: version line}.
+        """Build and check load generators there; return {name: version}.
 
-        `where` says what needs them. Costs processes. Raises UserError if one is missing or cannot
-        run.
+        `where` names what needs them. Starts processes. Raises UserError if one is missing or
+        cannot run.
         """
 
     def harness(self) -> dict[str, str]:
-        """Return the tools that trials there run on: `toolchain.harness`."""
+        """Return `toolchain.harness` there."""
 
 
 Install = Callable[[Host, plan.Side], Installation]
-"""Brings the project to a host, whose side of the testbed's file is given: `builds.clone.on`."""
+"""Installs the project on a host, given its side in the testbed's file: `builds.clone.on`."""
 
 
 @dataclass(frozen=True)
 class Testbed:
     """The hosts of a trial; `link` is the server's interface.
 
-    `installations` has what each host has of the project, by the host's name; it is empty if no
-    trial is to run there. With `separate`, each host is a machine of its own, with its own clocks.
+    `installations` are the project's installations by the hosts' names; {} if no trial will run
+    there. With `separate`, each host is a machine of its own, with its own clocks.
     """
 
     # pytest would take it for a test.
@@ -80,11 +80,11 @@ class Testbed:
     installations: Mapping[str, Installation]
     separate: bool = False
     opened_us: int = 0
-    """How long it took to open the hosts and to set what the testbed says."""
+    """How long it took to open the hosts and to apply the testbed's settings."""
 
     @property
     def address(self) -> str:
-        """The server's address, for the clients."""
+        """The server's address under test."""
         return self.spec.server.host_address
 
     @property
@@ -93,15 +93,14 @@ class Testbed:
         return (self.server, *self.clients)
 
     def side(self, name: str) -> plan.Side:
-        """Return what the testbed's file says of the host of that name."""
+        """Return a host's side in the testbed's file."""
         sides = zip(self.spec.client_names, self.spec.client_sides)
         return self.spec.server if name == SERVER else dict(sides)[name]
 
     def cpus(self, on_all: bool = False) -> dict[str, list[int]]:
         """Return the CPU numbers of each host, by name.
 
-        `on_all` says whether the server is to have those of `cpus_all`. UserError if a host lacks
-        one.
+        With `on_all` the server has those of `cpus_all`. Raises UserError if a host lacks one.
         """
         written = {host.name: self.side(host.name).cpus for host in self.hosts}
         if on_all and self.spec.server.cpus_all:
@@ -109,15 +108,15 @@ class Testbed:
         return {host.name: cpus(written[host.name], host.affinity()) for host in self.hosts}
 
     def throttle(self, cpus: int) -> Throttle:
-        """Throttle the server as its side says, on that many CPUs; UserError as in `throttle`."""
+        """Throttle the server as its side says, on that many CPUs: `throttle.apply`."""
         return throttle.apply(self.server, self.spec.server, self.link, cpus)
 
     def limit_memory(self, throttled: Throttle | None = None) -> Memory:
-        """Limit the server's memory as its side says; `throttled` is what holds for its CPU."""
+        """Limit the server's memory as its side says; `throttled` is the throttle of its CPU."""
         return memory.apply(self.server, self.spec.server, throttled and throttled.group)
 
     def harness(self) -> dict[str, str]:
-        """Return what trials here run on: the clients' load generators, the server's kernel."""
+        """Return the tools of trials here: the clients' load generators, the server's kernel."""
         of_server, of_client = (
             self.installations[host.name].harness() for host in (self.server, self.clients[0])
         )
@@ -126,25 +125,25 @@ class Testbed:
     def dial(self, address: str, port: int, patience_s: float) -> Connected:
         """Open a TCP connection as a client does, for a check.
 
-        On one machine from the server's network, where this process is: that saves a message to
-        an agent for each call.
+        On one machine it is opened from this process, in the server's network, which saves a
+        message to an agent for each call.
         """
         return (self.clients[0].connect if self.separate else dial)(address, port, patience_s)
 
     def raise_descriptors(self) -> int:
-        """Raise the limit of open files on each host as the testbed says; return the lowest got."""
+        """Raise the limit of open files on each host as the testbed says; return the lowest."""
         return min(host.raise_descriptors(self.spec.descriptors) for host in self.hosts)
 
     def end(self) -> None:
-        """End all that runs on the hosts; what was set there is as before."""
+        """End all programs on the hosts, and restore the hosts' settings."""
         for host in self.hosts:
             host.close()
 
 
 def together(tasks: Iterable[Callable[[], Any]]) -> list:
-    """Return what these functions return, called at the same time.
+    """Call these functions at the same time; return their results.
 
-    If one fails, its error is raised, and the hosts that others opened are closed.
+    If one fails, its error is raised, and hosts that the others opened are closed.
     """
     tasks = list(tasks)
     with ThreadPoolExecutor(len(tasks)) as pool:
@@ -163,11 +162,11 @@ def prepared(
     server_sysctl: Mapping[str, str | int], install: Install | None, *, separate: bool,
     began_ns: int,
 ) -> Testbed:  # fmt: skip
-    """Return the testbed of these hosts, the server's first, with their settings in force.
+    """Apply the testbed's settings to these hosts, the server's first; return the testbed.
 
-    `server_sysctl` overrides the testbed's own; `install` is asked for each host's installation;
-    `began_ns` is when the first host began to be opened, on this machine's monotonic clock.
-    Raises UserError if a host refuses a setting.
+    `server_sysctl` overrides the testbed's; `install` returns each host's installation; `began_ns`
+    is when the opening of hosts began, on this machine's monotonic clock. Raises UserError if a
+    host refuses a setting.
     """
     sides = dict(zip(hosts, (spec.server, *spec.client_sides)))
     for host, side in sides.items():
@@ -183,11 +182,11 @@ def prepared(
 
 
 def cpus(which: str, available: Sequence[int]) -> list[int]:
-    """Return the CPU numbers that a testbed's `cpus` means on a machine with `available`.
+    """Return the CPU numbers of a testbed's `cpus` on a machine with `available`.
 
-    "last" is the last quarter, at least one; "first" the others (all, if there is but one);
-    "most" those of "first" if they are several, else all; "all" every one; anything else a list as
-    taskset(1) writes it, such as "0-3,6". UserError if the machine lacks one of them.
+    "last" is the last quarter, at least one CPU; "first" the others (if there is only one CPU, that
+    one); "most" is "first" if that has several, else all; "all" is all; anything else is a list as
+    in taskset(1), such as "0-3,6". Raises UserError if the machine lacks one of them.
     """
     last = available[-max(1, len(available) // 4) :]
     if which == "all":
@@ -211,7 +210,7 @@ def cpus(which: str, available: Sequence[int]) -> list[int]:
 
 
 def shared_note(cpus: Mapping[str, Sequence[int]]) -> str:
-    """Return the note about a CPU that server and clients share; empty if there is none.
+    """Return the note about a CPU that server and clients share; "" if there is none.
 
     `cpus` are those of the hosts of one machine, the server's under "server".
     """

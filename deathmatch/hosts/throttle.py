@@ -1,7 +1,7 @@
-"""A quota of CPU time for the server, and jitter on its link: what the testbed `ec2-like` has.
+"""A quota of CPU time for the server, and jitter on its link, as in the testbed `ec2-like`.
 
-The quota is a cgroup's (CFS bandwidth control) and stays until `Throttle.end`; the jitter is
-tc-netem(8)'s and stays as long as the link, which of namespaces ends with the trial.
+The quota is that of a cgroup (CFS bandwidth control), until `Throttle.end`. The jitter is that of
+tc-netem(8), as long as the link exists; a link of namespaces ends with the trial.
 """
 
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from deathmatch.plan.testbed import ServerSide
 
 @dataclass
 class Throttle:
-    """What is in force: the cgroup, None without a quota, and a record for trial.json."""
+    """A throttle in force: the cgroup, None without a quota, and the record for trial.json."""
 
     group: Group | None
     record: dict
 
     def prefix(self) -> list[str]:
-        """Return the words before a command that make it and its children members."""
+        """Return the words before a command that put its process under the quota."""
         return self.group.prefix() if self.group else []
 
     def stalls(self) -> dict:
-        """Return the controller's own counts so far: periods, throttled periods and time in us."""
+        """Return the controller's counts so far: periods, throttled periods and time in us."""
         if self.group is None:
             return {}
         counts = self.group.counts("cpu.stat")
@@ -44,12 +44,12 @@ class Throttle:
 
 
 def apply(host: Host, side: ServerSide, device: str, cpus: int) -> Throttle:
-    """Throttle the server on its host as its side of the testbed says; return what is in force.
+    """Throttle the server on its host as its side of the testbed says; return the throttle.
 
-    `cpu_share` is the share of each of `cpus` CPUs that it may use, `cpu_period_us` how long the
-    slices are in which it is counted; `jitter` are the words after `netem`. A kernel that refuses
-    netem goes without, and the record says so. UserError where a share cannot be enforced: the
-    trial would be one of another environment.
+    `cpu_share` is the share of each of `cpus` CPUs that it may use in each `cpu_period_us`;
+    `jitter` are the words after `netem`. If the kernel refuses netem, there is no jitter, and the
+    record says so. Raises UserError if the share cannot be enforced, as the trial would have
+    another environment.
     """
     made = Throttle(None, {})
     if side.cpu_share is not None:
@@ -78,7 +78,7 @@ def _group(host: Host, quota_us: int, period_us: int) -> Group:
 
 
 def _jitter(host: Host, device: str, words: str) -> str:
-    """Return the words of netem that are in force on a device, else why they are not."""
+    """Return the words of netem in force on a device, or the reason why there are none."""
     try:
         host.run("tc", "qdisc", "add", "dev", device, "root", "netem", *words.split())
     except UserError as error:

@@ -1,4 +1,4 @@
-"""What a server was given and must leave as it is: its CPUs, and its kernel's network settings."""
+"""What a server must not change: the CPUs given to it, and the network settings of its host."""
 
 import contextlib
 import re
@@ -9,19 +9,19 @@ from deathmatch.hosts.host import Host
 from deathmatch.hosts.testbed import SERVER
 from deathmatch.measure.context import Context
 
-# It grows as any program of the machine loads a module.
+# It changes when any program of the machine makes the kernel load a module.
 _OF_MACHINE = "net.ipv4.tcp_available_congestion_control"
 
 
 def settings(context: Context) -> dict[str, str]:
-    """Return the network settings in force on the server's host; some 10 ms."""
+    """Return the network settings in force on the server's host; takes some 10 ms."""
     host = context.server
     found = host.sysctls(context.bed.spec.server.sysctl) | network_settings.read(host)
     return {key: value for key, value in found.items() if key != _OF_MACHINE}
 
 
 def left(context: Context) -> str:
-    """Return what the server did not leave as it was given it, and what to do; "" if nothing."""
+    """Return what the server has changed, and what to do about it; "" if nothing."""
     given = context.cpus[SERVER]
     if foreign := sorted(_allowed(context.server) - set(given)):
         return (
@@ -39,10 +39,10 @@ def left(context: Context) -> str:
 
 
 def _allowed(host: Host) -> set[int]:
-    """Return the CPUs that any thread of what runs on a server's host may use."""
+    """Return the CPUs that any thread on a server's host may use."""
     found: set[int] = set()
     for pid in host.processes():
-        # It may end meanwhile.
+        # The thread may end meanwhile.
         with contextlib.suppress(OSError):
             for thread in host.threads(pid):
                 status = host.read(f"/proc/{pid}/task/{thread}/status")

@@ -1,11 +1,11 @@
-"""Connections that come and go before the first rate, until they open at a steady pace.
+"""A warm-up that opens and closes connections before the first rate, until the pace is steady.
 
-A warm-up that holds its connections runs the way of a message often, and that of a handshake once
-for each connection: what a JIT compiler has not seen often enough is still interpreted when ten
-thousand connections open. So some are opened, echo a few messages and are closed, round by round.
-Each ends with WebSocket's closing handshake, after which the server should close TCP first (RFC
-6455, section 7.1.1): then TIME_WAIT is on its side, and the client's ports are free. Where it does
-not, the rounds are few enough that ports are left (`rounds_that_fit`).
+A warm-up that holds its connections runs the code of messages often, but the code of a handshake
+only once for each connection; a JIT compiler may still interpret that when ten thousand connections
+open. So in each round some connections are opened, echo a few messages and are closed. Each ends
+with WebSocket's closing handshake, after which the server should close TCP first (RFC 6455, section
+7.1.1), so that TIME_WAIT is on its side and the client's ports are free. If it does not, the number
+of rounds is limited by the ports (`rounds_that_fit`).
 """
 
 import tempfile
@@ -20,7 +20,7 @@ from deathmatch.measure.context import Context
 from deathmatch.plan.record import LEAST_ROUNDS, WINDOW_ROUNDS, last_rate_cps
 
 BOUND = 0.05
-# What a round may wait for echoes after its end: an overloaded server does not hold it up for long.
+# How long a round waits for echoes after its end, so that an overloaded server delays it little.
 DRAIN_S = 2
 SETTLE_S = 2
 
@@ -29,9 +29,9 @@ def steady(rates_cps: Sequence[float]) -> bool:
     """Return whether the mean of the last WINDOW_ROUNDS rates is within BOUND of that before.
 
     No trend may be left, so windows are compared, not the spread within one (Georges et al., OOPSLA
-    2007). Simulated with 10 % of noise: servers at a steady pace are found so after 10 to 14
-    rounds, those that gain 6 % a round once in 1000 runs. Many programs never become steady
-    (Barrett et al., OOPSLA 2017): who asks must bound the rounds, and say so.
+    2007). In simulations with 10 % of noise, a steady server is found steady after 10 to 14 rounds,
+    and a server that gains 6 % a round in one of 1000 runs. Many programs never become steady
+    (Barrett et al., OOPSLA 2017), so the caller must limit the rounds, and record that.
     """
     if len(rates_cps) < LEAST_ROUNDS:
         return False
@@ -40,21 +40,21 @@ def steady(rates_cps: Sequence[float]) -> bool:
 
 
 def rounds_that_fit(most: int, connections: int, held: int, ports: int) -> int:
-    """Return how many rounds, `most` at most, leave ports for the connections to be held.
+    """Return how many rounds, at most `most`, leave enough ports for the connections to be held.
 
-    A server that leaves it to the client to close TCP has the client's ports in TIME_WAIT for a
-    minute: then each round costs as many ports as connections.
+    If the client must close TCP first, its ports are in TIME_WAIT for a minute: each round then
+    uses as many ports as connections.
     """
     return max(0, min(most, (ports - held) // connections))
 
 
 def until_steady(context: Context, asked: dict) -> dict:
-    """Let connections come and go until the rate is steady, or it was tried often enough.
+    """Open and close connections until the rate is steady, or the rounds or the time are used up.
 
-    `asked` is `churn` of the trial's spec. Returns RecordedChurn's keys. A round ends when
-    all have opened, have had their echoes and are closed, so that the next finds nothing of it in
-    the server's queues; of a server that does not answer, after `round_s`, DRAIN_S, SETTLE_S and a
-    second. None begins after `most_s`.
+    `asked` is `churn` of the trial's spec. Returns RecordedChurn's keys. A round ends when all
+    connections have opened, have had their echoes and are closed, so that it leaves nothing in the
+    server's queues; if the server does not answer, after `round_s`, DRAIN_S, SETTLE_S and a
+    second. No round begins after `most_s`.
     """
     began_ns, rates_cps = time.monotonic_ns(), []
     held = round(max(context.spec["rates_rps"]) * context.spec["load"]["interval_s"])
@@ -78,7 +78,7 @@ def until_steady(context: Context, asked: dict) -> dict:
 
 
 def _round_cps(context: Context, asked: dict) -> float:
-    """Return how many connections opened per second in a round; 0 if none did."""
+    """Return the connections opened per second in a round; 0 if none were."""
     own = ("interval_s", "messages", "opening")
     load = {"drain_s": DRAIN_S} | {key: asked[key] for key in own}
     rate_rps = round(asked["connections"] / asked["interval_s"])
@@ -90,7 +90,7 @@ def _round_cps(context: Context, asked: dict) -> float:
 
 
 def _settled(context: Context) -> int:
-    """Wait until the server's kernel has none of them left, SETTLE_S at most; return how many."""
+    """Wait until the server has no connections, at most SETTLE_S; return how many are left."""
     deadline = time.monotonic() + SETTLE_S
     while True:
         left = max(0, context.established() - context.idle_connections)
@@ -100,7 +100,7 @@ def _settled(context: Context) -> int:
 
 
 def _ports(context: Context) -> int:
-    """Return from how many ports of all addresses the clients can connect."""
+    """Return how many source ports the clients have, over all addresses."""
     total = 0
     for host in context.clients:
         addresses = sum(ip_network(source).num_addresses for source in context.sources(host))

@@ -1,7 +1,7 @@
-"""Running the load generators of a trial, and telling their own failures from the server's.
+"""Run the load generators of a trial, and distinguish their failures from the server's.
 
-One client offers the whole load, several share it: they begin at an agreed instant, and what each
-left is a report of its own.
+One client offers the whole load; several share it, begin at an agreed instant, and write a report
+each.
 """
 
 import contextlib
@@ -30,15 +30,15 @@ from deathmatch.plan.record import LATE_US, loads
 
 WARM_UP_RATE_RPS = 500
 ATTEMPTS = 5
-# For a message to each client and the start of a process on a busy one.
+# Time for a message to each client, and for the start of a process on a busy one.
 LEAD_S = 1.0
 
 
 @dataclass
 class Load:
-    """One client's part of a rate: its report's file, its command; how it ended and began.
+    """One client's part of a rate: the file of its report, its command, its process.
 
-    Its name is the host's, with a number where several of a host share its part.
+    Its name is the host's, with a number if several processes of the host share its part.
     """
 
     name: str
@@ -47,20 +47,20 @@ class Load:
     folder: Path
     words: list[str]
     limit_s: float
-    # Whether it is the only one.
+    # Whether there is no other part.
     alone: bool
     process: Process | None = None
     status: int | None = None
 
     @property
     def state(self) -> str:
-        """How it ended: "exit N", or that it wedged."""
+        """How it ended: "exit N", or "wedged: …"."""
         wedged = f"wedged: killed after {self.limit_s:g} s"
         return wedged if self.status is None else f"exit {self.status}"
 
     @property
     def command(self) -> str:
-        """What was run."""
+        """The command, with paths relative to the project's root."""
         return " ".join(self.words).replace(f"{ROOT}/", "")
 
     @property
@@ -70,7 +70,7 @@ class Load:
 
 
 def warm_up(context: Context) -> None:
-    """Offer a load whose report nobody keeps, for as long as server and dataset want."""
+    """Offer a load for as long as server and dataset specify, without keeping its report."""
     rate_rps = context.spec.get("warm_up_rate_rps", WARM_UP_RATE_RPS)
     with context.times.of("warm_up"), tempfile.TemporaryDirectory(dir=context.out) as folder:
         offer(context, rate_rps, context.trial.warm_up_s, Path(folder, "warm-up.txt"))
@@ -80,14 +80,14 @@ def offer(
     context: Context, rate_rps: int, duration_s: float, log: Path, sampler: Sampler | None = None,
     load: Mapping | None = None, *, overload: bool = False,
 ) -> dict:  # fmt: skip
-    """Offer one rate; return what a point says of its clients, as `RecordedPoint` has it.
+    """Offer one rate; return the clients' fields of `RecordedPoint`.
 
-    `sampler` takes samples meanwhile; `load` has what replaces keys of the trial's load. Several
-    processes of a host share an `overload` that one cannot hold (`many_connections`). A client's
-    report is in `log`, or next to it with the client's name, and so is what else it writes. Where
-    several began too far apart (LATE_US), they do it again, ATTEMPTS times at most: the last one
-    stands, and how late it was. Raises UserError if a program cannot run, or a host cannot hold an
-    overload.
+    `sampler` takes samples meanwhile; `load` overrides keys of the trial's load. Several processes
+    of a host share an `overload` that one cannot hold (`many_connections`). A client's report is
+    `log`, or next to it with the client's name, as are its other files. If several clients began
+    too far apart (LATE_US), the rate is offered again, at most ATTEMPTS times; the last attempt
+    counts, and its lateness is recorded. Raises UserError if a program cannot run, or a host cannot
+    hold an overload.
     """
     body = expected_body(context.spec["conformance"], context.spec["load"])
     asked = context.spec["load"] | ({} if body is None else {BODY: body}) | dict(load or {})
@@ -122,14 +122,14 @@ def offer(
 
 
 def compact(context: Context, offered: dict) -> None:
-    """Make what clients wrote at a rate small enough to keep; `offered` is what `offer` said."""
+    """Make a rate's files small enough to keep; `offered` is the result of `offer`."""
     for load in loads(offered):
         keep_events = context.spec.get("keep_events", False)
         context.generator.compact(context.out / load["log"], keep_events)
 
 
 def _counted_of(load: Load, opened: dict[str, int]) -> dict:
-    # The kernel counts those of a host, not of each of its processes.
+    # The kernel counts connections of a host, not of each process.
     return {"opened": opened[load.name]} if load.name in opened else {}
 
 
@@ -143,16 +143,15 @@ def _told(load: Load, before: dict[str, Clocks], after: dict[str, Clocks]) -> di
 
 
 def _between(before: dict[str, Clocks], after: dict[str, Clocks], name: str) -> dict[str, int]:
-    """Return how far a host's clock is ahead of ours, and how far off that may be."""
+    """Return how far a host's clock is ahead of ours, and the bound of its error."""
     offset = clocks.spanning(before[name].monotonic, after[name].monotonic)
     return {"offset_us": offset.ns // 1000, "bound_us": -(-offset.bound_ns // 1000)}
 
 
 def _clocks(context: Context, alone: bool) -> dict[str, Clocks]:
-    """Return how far the hosts' clocks are from ours; {} where there is one clock, and one client.
+    """Return the offsets of the hosts' clocks from ours; {} with one machine and one client.
 
-    The latencies of a client that is `alone` are on its own clock. Several need an instant to
-    begin at.
+    The latencies of a client that is `alone` are on its own clock; several need an agreed instant.
     """
     hosts = context.bed.hosts if context.bed.separate else context.clients
     if alone and not context.bed.separate:
@@ -164,7 +163,7 @@ def _offered(
     context: Context, made: list[Load], compared: dict[str, Clocks],
     offering: contextlib.AbstractContextManager,
 ) -> list[Load]:  # fmt: skip
-    """Run the clients that have a part in the load to their ends, `offering` it meanwhile."""
+    """Run the clients of a rate to their ends, within the context `offering`."""
     with contextlib.ExitStack() as during:
         if made[0].alone:
             during.enter_context(offering)
@@ -210,7 +209,7 @@ def _loads(
     context: Context, placements: Sequence[Placement], asked: Mapping, rate_rps: int,
     duration_s: float, log: Path,
 ) -> list[Load]:  # fmt: skip
-    """Return the parts of a rate, ready to start; those that have none in so little are left out.
+    """Return the parts of a rate, ready to start; empty parts of a low rate are left out.
 
     `placements` are those of the clients' hosts.
     """
@@ -260,7 +259,7 @@ def _remove(*paths: Path) -> None:
 
 
 def _bring(load: Load) -> None:
-    """Move the client's further files next to the log, under the client's name."""
+    """Move the client's other files next to the log, under the client's name."""
     here = load.log.parent
     if load.client.shared and load.alone:
         return
@@ -279,7 +278,7 @@ def _bring(load: Load) -> None:
 
 
 def replies(context: Context, offered: dict, duration_s: float) -> int | None:
-    """Return how many good answers the reports of `offer` have; None if one is not whole."""
+    """Return how many good answers the reports of `offer` have; None if one is incomplete."""
     known = fields(context, offered, duration_s)
     return None if known is None else context.generator.good(known)
 
@@ -287,9 +286,9 @@ def replies(context: Context, offered: dict, duration_s: float) -> int | None:
 def fields(
     context: Context, offered: dict, duration_s: float, folder: Path | None = None
 ) -> Fields | None:
-    """Return the fields of the reports of `offer`, in `folder` or else in the trial's.
+    """Return the fields of the reports of `offer`, in `folder`, default: the trial's.
 
-    None if one is not whole.
+    None if one is incomplete.
     """
     generator = context.generator
     reports = [generator.read((folder or context.out) / load["log"]) for load in loads(offered)]
@@ -302,8 +301,8 @@ def fields(
 def check_reports(context: Context, points: list[dict]) -> None:
     """Raise UserError if the clients offered nothing at any rate at which the server ran.
 
-    They did where a report is whole and tells of a connection that was begun. What a server does
-    to its client, by its end too, is a result.
+    A complete report with a connection that was begun shows that they did. Whatever a server does
+    to its client, even by its end, is a result.
     """
     ran = [point for point in points if point["server_state"] == "ran"]
     column, duration_s = context.generator.attempts, context.spec["duration_s"]
@@ -323,7 +322,7 @@ def check_reports(context: Context, points: list[dict]) -> None:
 def failure(context: Context, problem: str, log: Path, client: Host | None = None) -> UserError:
     """Return the error that the trial's client failed, with the last lines of its log.
 
-    The trial's logs stay in the folder of what is not finished.
+    The trial's logs stay in the folder of unfinished trials.
     """
     where = f"{context.trial.path}: not measured, its logs are in {context.out}"
     if client and len(context.clients) > 1:
@@ -334,10 +333,10 @@ def failure(context: Context, problem: str, log: Path, client: Host | None = Non
 def check_answers(context: Context) -> Check:
     """Offer some requests by the trial's load generator; return what it found wrong.
 
-    `conformance` reads answers with libraries of its own, which accept what a load generator may
-    not: an interim answer before the final one, a header's other spelling.
-    Lost or late answers alone are no fault: the load is what provokes them. Takes about a second.
-    Raises UserError if the load generator itself failed while the server ran.
+    The libraries of `conformance` accept answers that a load generator may not accept, such as an
+    interim answer before the final one, or another spelling of a header. Lost or late answers are
+    no fault, as the load causes them. Takes about a second. Raises UserError if the load generator
+    failed while the server ran.
     """
     name = f"{context.spec['client']} takes its answers"
     rate_rps, duration_s = context.generator.few(context.spec["load"])
@@ -359,9 +358,9 @@ def check_answers(context: Context) -> Check:
 
 
 def answers_problem(generator: LoadGenerator, fields: Fields | None, said: str = "") -> str:
-    """Return how many answers a report calls invalid, by class; empty if it has good ones alone.
+    """Return how many answers a report calls invalid, by class; "" if all are good.
 
-    Without the fields of a whole report, return what the client `said` instead.
+    Without the fields of a complete report, return what the client `said`.
     """
     if fields is None:
         return f"it left no whole report: {said.strip()}"
@@ -382,5 +381,5 @@ def _failures(fields: Mapping[str, object]) -> str:
 
 
 def pids(context: Context, client: Host) -> list[int]:
-    """Return the pids of a client's load generators that run now."""
+    """Return the pids of a client's running load generators."""
     return [process.pid for process in context.state.loads.get(client.name, ())]

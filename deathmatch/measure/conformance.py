@@ -1,4 +1,4 @@
-"""Does a server answer an experiment's requests as it must, before it is timed?"""
+"""Check that a server answers an experiment's requests as it must, before it is timed."""
 
 import contextlib
 import platform
@@ -15,29 +15,29 @@ from deathmatch.hosts.host import dial as here
 from deathmatch.measure import websocket
 from deathmatch.plan.experiment import spelled_out
 
-# Of each answer as a whole, however little of it is lacking.
+# For each whole answer.
 TIMEOUT_S = 5
-# For an answer that need not come.
+# For an optional answer.
 PATIENCE_S = 0.5
-# A request that has one of these wants an answer; any other, that the server takes it for wrong
-# and survives it.
+# A request with one of these keys must be answered; any other is malformed, and the server must
+# reject and survive it.
 ANSWERED = {"status", "echoes", "refuses"}
 CONCURRENT = 100
 SOMAXCONN = "net.core.somaxconn"
-# Longer than a JIT compiler works off what the checks gave it.
+# Longer than a JIT compiler needs for the code that the checks have run.
 REST_WITHIN_S = 10
 REST_WINDOW_S = 0.25
-# A share of a CPU: a busy loop takes a whole one, timers and collectors of idle runtimes a
+# A share of a CPU: a busy loop takes a whole one, timers and garbage collectors of idle runtimes a
 # hundredth.
 REST_SHARE = 0.25
-# More than any answer here; a server that never ends one must not fill the memory.
+# Larger than any answer here, so that an endless answer does not fill the memory.
 LONGEST_HEAD_BYTES = 65536
 LONGEST_BODY_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
 class Check:
-    """What the server was checked for, and what was wrong; empty if nothing was."""
+    """A check of the server, and what was wrong; `seen` is "" if nothing was."""
 
     name: str
     seen: str
@@ -48,15 +48,15 @@ class Check:
         return not self.seen
 
     def record(self) -> dict[str, Any]:
-        """Return it as `conformance` of trial.json has it (`plan.record.RecordedCheck`)."""
+        """Return the record for `conformance` of trial.json (`plan.record.RecordedCheck`)."""
         return {"name": self.name, "ok": self.ok, "seen": self.seen}
 
 
 def check(address: str, port: int, requests: list[dict], dial: Dial = here) -> list[Check]:
     """Send each request of an experiment's `conformance` table; return a check for each.
 
-    A request that wants no answer passes if the server answers with an error or not at all, and
-    still accepts connections. `dial` opens them, from the host of a client.
+    A malformed request passes if the server answers with an error or not at all, and still accepts
+    connections. `dial` opens them, from a client's host.
     """
     return [_check(address, port, request, dial) for request in requests]
 
@@ -65,17 +65,16 @@ def check_variant(
     host: Host, address: str, port: int, requests: list[dict], factors: dict,
     pids: Callable[[], list[int]], known: Collection[str] = (), dial: Dial = here,
 ) -> list[Check]:  # fmt: skip
-    """Check all that a running server must show before it is timed, as `check` returns it.
+    """Run all checks of a running server before it is timed; return them as `check` does.
 
-    The listen backlog that its factors name, what its experiment asks, many at once and the
-    readiness mechanism; the server is busy with them until `check_rest`. A wrong backlog that is
-    not among the `known` failures ends it at once: the kernel shows it in milliseconds, and a
-    backlog that is too short makes every other check slow.
-    `host` is the server's; `pids` returns the server's processes, of which there may be more after
-    its first request.
+    They are the listen backlog of its factors, the experiment's requests, many connections at once
+    and the readiness mechanism; the server is busy with them until `check_rest`. A wrong backlog
+    that is not a `known` failure ends them at once, as a backlog that is too short makes every
+    other check slow. `host` is the server's; `pids` returns the server's processes, as there may be
+    more after its first request.
     """
     checks = []
-    # A server whose backlog is no factor chose its own.
+    # If the backlog is no factor, the server chose it.
     queue = factors.get("backlog") or max((one.limit for one in host.listeners(port)), default=0)
     if "backlog" in factors:
         somaxconn = int(host.sysctls([SOMAXCONN])[SOMAXCONN])
@@ -83,7 +82,7 @@ def check_variant(
         if not checks[0].ok and checks[0].name not in known:
             return checks
     checks += check(address, port, requests, dial)
-    # A shorter queue drops what comes at once: that is the experiment, not a fault.
+    # A shorter queue drops simultaneous connections, which is no fault.
     if queue >= CONCURRENT:
         checks.append(check_concurrent(address, port, probe(requests, known), CONCURRENT, dial))
     if "readiness" in factors:
@@ -92,21 +91,18 @@ def check_variant(
 
 
 def probe(requests: list[dict], known: Collection[str] = ()) -> dict:
-    """Return the first of the requests that wants an answer, and is not a `known` failure."""
+    """Return the first request that must be answered and is not a `known` failure."""
     wanting = [request for request in requests if request.keys() & ANSWERED]
     return next((each for each in wanting if each["name"] not in known), wanting[0])
 
 
 def contradicts(seen: str) -> bool:
-    """Return whether what a check has `seen` is another answer than it must be, not none at all."""
+    """Return whether a check has `seen` a wrong answer, rather than no answer."""
     return ", expected " in seen
 
 
 def check_backlog(host: Host, port: int, backlog: int, somaxconn: int) -> Check:
-    """Compare the kernel's view of the listening socket with min(backlog, somaxconn).
-
-    listen(2) tells of the cap.
-    """
+    """Compare the kernel's limit of the accept queue with min(backlog, somaxconn): listen(2)."""
     expected = min(backlog, somaxconn)
     found = sorted({one.limit for one in host.listeners(port)})
     advice = "pass {backlog} to listen(), or leave it out of [factors]"
@@ -119,7 +115,7 @@ def check_backlog(host: Host, port: int, backlog: int, somaxconn: int) -> Check:
 def check_concurrent(
     address: str, port: int, request: dict, connections: int, dial: Dial = here
 ) -> Check:
-    """Open many connections, only then ask on each, in reverse order; all must be answered."""
+    """Open many connections, then send a request on each in reverse order; check all answers."""
     name = f"{connections} connections at once"
     if "frames" in request:
         return Check(
@@ -142,7 +138,7 @@ def check_concurrent(
     return Check(name, problem)
 
 
-# System calls by number (syscalls(2), the kernel's unistd headers), by the mechanism they are of.
+# {architecture: {number of a system call: mechanism}}: syscalls(2), the kernel's unistd headers.
 _WAITS = {
     "x86_64": {
         23: "select", 270: "select", 7: "poll", 271: "poll",
@@ -155,9 +151,9 @@ _WAITS = {
 def check_readiness(host: Host, pids: list[int], mechanism: str) -> Check:
     """Compare the system calls in which the idle server's threads wait with `mechanism`.
 
-    An event loop wakes now and then, so that its threads are read several times. A runtime has
-    further threads, which wait in select or poll: a thread that waits in epoll shows that those are
-    not its sockets' mechanism.
+    The threads are read several times, as an event loop wakes now and then. Other threads of a
+    runtime may wait in select or poll: if a thread waits in epoll, that is the mechanism of its
+    sockets.
     """
     waits = mechanisms(host, pids, mechanism)
     ok = mechanism in waits and (mechanism not in ("select", "poll") or "epoll" not in waits)
@@ -166,7 +162,7 @@ def check_readiness(host: Host, pids: list[int], mechanism: str) -> Check:
 
 
 def mechanisms(host: Host, pids: list[int], until: str = "") -> set[str]:
-    """Return in which known system calls the idle threads wait, read `until` one is seen."""
+    """Return the mechanisms in whose system calls idle threads wait, read `until` one is seen."""
     names, waits = _WAITS.get(platform.machine(), {}), set()
     for _ in range(20):
         for pid in pids:
@@ -178,10 +174,10 @@ def mechanisms(host: Host, pids: list[int], until: str = "") -> set[str]:
 
 
 def check_rest(host: Host, pids: list[int], within_s: float = REST_WITHIN_S) -> Check:
-    """Wait until the server, which nobody asks for anything any more, leaves its CPU alone.
+    """Wait until the server, which gets no more requests, uses little CPU time.
 
-    A server that never does so spins over something that a check left behind, and its measured CPU
-    time would include that.
+    A server that never rests spins over something that a check left behind, which its measured CPU
+    time would include.
     """
     deadline, share = time.monotonic() + within_s, 1.0
     while share > REST_SHARE and time.monotonic() < deadline:
@@ -237,8 +233,8 @@ def _first_bytes(connection: Connected) -> bytes:
 class _Answers:
     """The answers to one request on one connection, each read to its end.
 
-    h11 does not see what was sent: for each answer it gets a request of the same method.
-    TimeoutError ends one that is not whole within TIMEOUT_S.
+    h11 does not see the sent request, so for each answer it gets one of the same method. Raises
+    TimeoutError for an answer that is incomplete after TIMEOUT_S.
     """
 
     def __init__(self, connection: Connected, request: dict):
@@ -247,7 +243,7 @@ class _Answers:
         self._http: h11.Connection | None = None
 
     def echo(self, size: int) -> bytes:
-        """Return the next bytes as they are, up to `size`, fewer at the connection's end."""
+        """Return the next bytes, up to `size`, fewer at the connection's end."""
         back = b""
         self._begin()
         while len(back) < size and (part := self._receive(size - len(back))):
@@ -255,7 +251,7 @@ class _Answers:
         return back
 
     def head(self) -> h11.Response:
-        """Return the next answer's status and headers; raises h11.ProtocolError if it has none."""
+        """Return the next answer's status and headers; raise h11.ProtocolError without these."""
         self._begin()
         if self._http is None:
             self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD_BYTES)
@@ -269,7 +265,7 @@ class _Answers:
         return event
 
     def body(self) -> bytes:
-        """Return the rest of that answer; raises h11.ProtocolError if it breaks off."""
+        """Return the rest of that answer; raise h11.ProtocolError if it is incomplete."""
         body = b""
         while len(body) < LONGEST_BODY_BYTES and isinstance(event := self._event(), h11.Data):
             body += event.data
@@ -292,7 +288,7 @@ class _Answers:
         raise TimeoutError(f"no whole answer within {TIMEOUT_S} s")
 
     def end_problem(self) -> str:
-        """Return what is wrong with the connection's end, which must come now."""
+        """Return what is wrong, if the connection does not end now; "" otherwise."""
         self._connection.settimeout(TIMEOUT_S)
         try:
             rest = (self._http and self._http.trailing_data[0]) or self._connection.recv(1)
@@ -331,10 +327,10 @@ def _answer_problem(answers: _Answers, request: dict) -> str:
 
 
 NO_ANSWER = h11.ProtocolError
-"""What `answer` raises where there is none."""
+"""What `answer` raises if there is no HTTP answer."""
 
 
 def answer(connection: Connected, sent: str) -> tuple[int, bytes]:
-    """Return the status and the body of the answer to a request; raises NO_ANSWER, OSError."""
+    """Return the status and the body of the answer to a request; raise NO_ANSWER or OSError."""
     answers = _Answers(connection, {"send": sent})
     return answers.head().status_code, answers.body()

@@ -1,4 +1,4 @@
-"""What the steps of one trial share: what is measured, on which hosts, and what has happened."""
+"""What the steps of one trial share: its specification, its hosts, and its state so far."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ PORT = 8080
 class NotMeasured(Exception):
     """The server cannot be measured: the trial's outcome, the reason, and the checks, if any.
 
-    That is a result, not a fault of the harness. `record` has the keys of trial.json.
+    This is a result, not a fault of the harness. `record` has the keys of trial.json.
     """
 
     def __init__(self, outcome: str, reason: str, checks: Sequence[Check] = ()):
@@ -41,10 +41,10 @@ class NotMeasured(Exception):
 
 
 class StepTimes:
-    """How long each step of a trial took: a stopwatch that always runs, for one step at a time.
+    """A stopwatch of the steps of a trial, which always runs, for one step at a time.
 
-    Steps may be nested: while an inner one runs, the outer one stands still. So the times add up to
-    the time since the stopwatch was made; what is in no step is `other`. The names are the fields
+    Steps may be nested: while an inner one runs, the outer one is paused. So the times add up to
+    the time since the stopwatch was made; time outside steps is `other`. The names are the fields
     of `plan.record.RecordedSteps`. `clock` returns nanoseconds.
     """
 
@@ -77,9 +77,9 @@ class StepTimes:
 
 @dataclass
 class State:
-    """What has happened so far: who runs, how often the server was stopped, time with load."""
+    """The state of a trial: running processes, the server's stops, the time under load."""
 
-    # The load generators that run, by their hosts' names.
+    # The running load generators, by their hosts' names.
     loads: dict[str, list[Process]] = field(default_factory=dict)
     # Processes that hold idle connections.
     idle: list[Process] = field(default_factory=list)
@@ -87,9 +87,9 @@ class State:
     started: list[Process] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
     offering_us: int = 0
-    # Breaches of the memory's limit that were reported.
+    # Reported breaches of the memory limit.
     breaches: int = 0
-    # The network settings of the server's host before its first start; what it did not leave so.
+    # The network settings of the server's host before its first start; what the server has changed.
     settings: dict[str, str] = field(default_factory=dict)
     left: str = ""
 
@@ -99,7 +99,7 @@ class Context:
     """One trial on its hosts; `out` is the folder of its results."""
 
     trial: Trial
-    # Trial.spec(): what the record says, ready for JSON.
+    # `Trial.spec()`, as in the record.
     spec: dict
     out: Path
     bed: Testbed
@@ -131,7 +131,7 @@ class Context:
         return self.bed.address
 
     def breach(self) -> str:
-        """Return what to say of a breach of the memory's limit since the last call, or ""."""
+        """Return the message on a breach of the memory limit since the last call, or ""."""
         before, self.state.breaches = self.state.breaches, self.memory.breaches()
         return self.memory.breach if self.state.breaches > before else ""
 
@@ -141,40 +141,40 @@ class Context:
         return self.trial.variant.factors.get(registry.IDLE_FACTOR, 0)
 
     def server_pids(self) -> list[int]:
-        """Return the pids of the server and of all that it started."""
+        """Return the pids of the server and of all its descendants."""
         return self.server.processes()
 
     def established(self) -> int:
-        """Return how many connections of the server's port its kernel has as established."""
+        """Return how many connections of the server's port are established."""
         return self.server.count(ESTABLISHED, PORT)
 
     def end(self) -> None:
-        """End what is left of the server, and remove the groups that limited it."""
+        """Kill what is left of the server, and remove its cgroups."""
         self.server.kill(self.server_pids(), server_process.STOP_TIMEOUT_S)
         self.accounting.end()
         self.memory.end()
         self.throttle.end()
 
     def server_log(self) -> dict[str, int]:
-        """Return how much of what the server printed is kept, and was left out."""
+        """Return how much of the server's output may be kept, and how much was left out."""
         left_out = [process.left_out_bytes() for process in self.state.started]
-        # Where its starts share a file, each counts all.
+        # If its starts share a file, each counts for all.
         total = max(left_out, default=0) if self.server.shared else sum(left_out)
         return {"limit_bytes": LIMIT_BYTES, "left_out_bytes": total}
 
     def part(self, client: Host) -> Part:
-        """Return which part of the load is a client's."""
+        """Return a client's part of the load."""
         return Part(self.clients.index(client), len(self.clients))
 
     def sources(self, client: Host) -> tuple[str, ...]:
-        """Return the addresses that a client connects from, where it has not just one."""
+        """Return the addresses that a client connects from; () if there is only one."""
         return self.bed.side(client.name).sources
 
 
 def prepare(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> Context:
-    """Share out the CPUs and throttle the server; UserError if that fails.
+    """Assign the CPUs and throttle the server; raise UserError if that fails.
 
-    This process and the agents keep off the server's CPUs from now on, as far as there are others.
+    From now on this process and the agents avoid the server's CPUs, if there are others.
     """
     level = trial.variant.factors.get("schedulers", "one")
     cpus = hosts.cpus(level != "one")
@@ -192,14 +192,14 @@ def prepare(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> Context:
 
 
 def workers(level: str, cpus: int) -> int:
-    """Return how many processes or schedulers a level of the factor `schedulers` means."""
+    """Return the number of processes or schedulers for a level of the factor `schedulers`."""
     return {"one": 1, "all": cpus, "all-and-one": cpus + 1}[level]
 
 
 def _keep_off(hosts: Testbed, cpus: Mapping[str, Sequence[int]]) -> None:
-    """Keep this process and the agents off the CPUs that measure, as far as there are others.
+    """Keep this process and the agents off the CPUs that measure, if there are others.
 
-    On one machine they share those of the clients: theirs is not what is measured.
+    On one machine they share those of the clients, whose CPU time is not measured.
     """
     if not hosts.separate:
         shared = sorted({cpu for host in hosts.clients for cpu in cpus[host.name]})

@@ -1,4 +1,4 @@
-"""What measured: the machine, its programs, and the commit of this project as git knows it."""
+"""The record of what measured: the machine, its programs, and the commit of this project."""
 
 import os
 import platform
@@ -19,9 +19,9 @@ def about(
 ) -> dict:
     """Return the server's machine and the toolchain, for trial.json.
 
-    `read` returns a file of that machine (`hosts.hardware.describe`). `names` are the load
-    generators used, as they are at `site`, and `where` what needs them: each has its version under
-    its name. Costs a process for each of them, and two of git.
+    `read` reads a file of that machine (`hosts.hardware.describe`). The versions of the load
+    generators `names` at `site` are recorded by name; `where` names what needs them. Starts a
+    process for each of them, and two of git.
     """
     return {
         **hardware.describe(read),
@@ -41,21 +41,21 @@ class Commit:
     unknown: str = ""
 
     def record(self) -> dict[str, str | None]:
-        """Return it as `machine` of trial.json has it (`plan.record.Machine`)."""
+        """Return the record for `machine` of trial.json (`plan.record.Machine`)."""
         return {"commit": self.name} | ({"commit_unknown": self.unknown} if self.unknown else {})
 
 
 def commit_of(root: Path) -> Commit:
     """Return the commit that is checked out in `root`, an absolute path without symbolic links.
 
-    Costs two processes of git. Neither the environment nor a repository around `root` changes the
-    answer, and git answers whoever owns the folder: the code of that folder runs already.
+    Starts two processes of git. The environment, a repository around `root` and the folder's owner
+    do not change the answer.
     """
     try:
         top = paths.git(root, "rev-parse", "--show-toplevel")
         if top != str(root):
             return Commit(None, "the repository's files are in another folder")
-        # No tag: its name may be any other, and end in "-dirty".
+        # Without tags, whose names may end in "-dirty".
         words = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
         return Commit(paths.git(root, *words))
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Many connections of a client's host: those of an overload, and idle ones beside the load.
+"""Many connections of a client's host: those of an overload, and idle ones during the load.
 
-An overload is dealt to several processes and addresses of a host that one cannot hold. Idle
+An overload that one process or address cannot hold is divided among several of a host. Idle
 connections are a factor of an experiment: each has carried one request and sends no other.
 """
 
@@ -19,14 +19,14 @@ from deathmatch.measure.context import PORT, Context
 _PORTS = "net.ipv4.ip_local_port_range"
 # Each waits on a socket for each of its connections; beyond, they only take time from each other.
 MOST_PROCESSES = 32
-# A server that looks at every connection at each wait takes 8,000 slowly.
+# A server that checks every connection at each wait accepts 8,000 slowly.
 PATIENCE_S = 60
 CLOSE_S = 5
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Processes on each client's host; addresses, none for the one that the kernel chooses."""
+    """Processes on each client's host, and their addresses; () if the kernel chooses one."""
 
     processes: int = 1
     sources: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a host has: descriptors a process, ports an address, its addresses, spare ones."""
+    """A host's limits: descriptors of a process, ports of an address; its addresses."""
 
     descriptors: int
     ports: int
@@ -45,7 +45,7 @@ class Limits:
 def of_overload(
     context: Context, client: Host, load: Mapping, rate_rps: float, duration_s: float
 ) -> Placement:
-    """Return how a client's host offers its part of a load.
+    """Return the processes and addresses for a client's part of an overload.
 
     A load generator that cannot share a host has one process there, at the addresses of the
     testbed's file. Raises UserError that names the limit if the host cannot hold the connections.
@@ -82,10 +82,10 @@ def ports(client: Host) -> int:
 
 
 def placement(most_open: int, opened: int, limits: Limits) -> Placement | str:
-    """Return how many processes and which addresses a load needs, or why it cannot be held.
+    """Return the processes and addresses that a load needs, or why a host cannot hold it.
 
-    `most_open` connections are open at a time, and `opened` in all: one that was given up may keep
-    its port for a minute, so that there are addresses for all of them where the host has them.
+    At most `most_open` connections are open at a time, and `opened` in total. An abandoned one may
+    keep its port for a minute, so addresses are chosen for all of them if the host has enough.
     """
     files = limits.descriptors - OWN_DESCRIPTORS
     processes = max(1, math.ceil(most_open / files))
@@ -102,10 +102,10 @@ def placement(most_open: int, opened: int, limits: Limits) -> Placement | str:
 
 
 def hold_idle(context: Context) -> str:
-    """Open the idle connections, if there are to be any; return what went wrong, or "".
+    """Open the idle connections, if there are any; return what went wrong, or "".
 
-    Waits PATIENCE_S for each client at most. The processes that hold them are in
-    `context.state.idle`, to be ended by `finish`. UserError if their program cannot run.
+    Waits at most PATIENCE_S for each client. The processes that hold them are in
+    `context.state.idle`; `finish` ends them. Raises UserError if their program cannot run.
     """
     if not context.idle_connections:
         return ""

@@ -1,8 +1,8 @@
-"""Sampling the kernel while a trial runs: counters, sockets, CPU, memory, descriptors.
+"""Sample the kernel while a trial runs: counters, sockets, CPU, memory, descriptors.
 
-Counters are those of each host's network (proc(5)). A process's CPU time is counted in
-nanoseconds, where that of the machine counts ticks and misses what runs between them. The load
-average is the whole machine's, whatever the namespace.
+Counters are those of each host's network (proc(5)). A process's CPU time is exact to nanoseconds;
+that of the machine is counted in ticks, and misses what runs between them. The load average is that
+of the whole machine, whatever the namespace.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from deathmatch.load.generator import START_UP_S
 class Sampler:
     """A thread that takes a sample now and every `interval_s`, until the `with` block ends.
 
-    `offered_rate_rps` labels the samples taken from now on; None between rates.
-    `load_pids(client)` returns the pids of a client's load generator at that moment; all that runs
-    on the server's host is the server, which may use the CPUs of those numbers. `server_group` is
-    the file of its cgroup's CPU time, if it has one (`hosts.accounting`).
-    `rows` holds the samples, with the columns of SCHEMA, those of several clients added up;
-    counters count from boot of their namespace, times are us since `began_ns` of the monotonic
+    `offered_rate_rps` labels the samples taken from now on; None between rates. `load_pids(client)`
+    returns the pids of a client's load generator; all processes on the server's host are the
+    server's, which may use the given CPUs. `server_group` is the file of its cgroup's CPU time, if
+    it has one (`hosts.accounting`).
+    `rows` are the samples, with the columns of SCHEMA, those of several clients added up; counters
+    count from the beginning of their namespace, times are us since `began_ns` of the monotonic
     clock.
     """
 
@@ -56,7 +56,7 @@ class Sampler:
 
     def _loop(self) -> None:
         due = time.monotonic()
-        # Whoever waits for a host reports that it is lost.
+        # The thread that waits for the host reports the loss.
         with contextlib.suppress(HostLost):
             while not self._ended.wait(max(0, due - time.monotonic())):
                 self.take()
@@ -65,13 +65,13 @@ class Sampler:
 
     @contextmanager
     def offering(self, rate_rps: int, duration_s: float) -> Iterator[None]:
-        """Label samples with an offered rate; take one at either end and when it was offered.
+        """Label samples with an offered rate; take one at both ends and when it has been offered.
 
-        The client has START_UP_S more than `duration_s`, as its process starts in the block. After
-        it, `opened` holds how many connections each client's kernel began in that time, by name;
-        empty if the load ended before it was over.
+        That is START_UP_S later than `duration_s`, as the client starts within the block.
+        After it, `opened` has how many connections each client's kernel began in that time, by
+        name; {} if the load ended earlier.
         """
-        # The attempt that had these samples is repeated.
+        # These samples are of an attempt that is repeated.
         for row in self.rows:
             if row["offered_rate_rps"] == rate_rps:
                 row["offered_rate_rps"] = None
@@ -96,7 +96,7 @@ class Sampler:
             }  # fmt: skip
 
     def take(self, settled: bool = False) -> None:
-        """Take a sample now, from any thread; with all that is costly if the load has `settled`."""
+        """Take a sample now, from any thread; with the slow readings if the load has `settled`."""
         with self._taking:
             self.rows.append(self._sample(settled))
 

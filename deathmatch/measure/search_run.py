@@ -1,7 +1,7 @@
-"""A search for the server's capacity, as a trial runs it: after its sweep, from a fresh start.
+"""The search for the server's capacity in a trial: after its sweep, with a server just started.
 
-In: what the dataset's `search` says. Out: each probe's report in the trial's folder, samples of the
-kernel in `probes.SAMPLES_CSV`, and `search` of `trial.json` (`plan.record.RecordedSearch`).
+In: the dataset's `search`. Out: each probe's report in the trial's folder, samples of the kernel in
+`probes.SAMPLES_CSV`, and `search` of `trial.json` (`plan.record.RecordedSearch`).
 """
 
 import math
@@ -21,7 +21,7 @@ from deathmatch.measure.context import Context
 from deathmatch.measure.server_process import Running
 from deathmatch.plan.trial import BACKLOG
 
-# The capacity of a server that dies so often is not searched for.
+# If the server dies this often, the search ends.
 STARTS = 10
 NOT_STARTED = "the server was not started: "
 
@@ -29,8 +29,8 @@ NOT_STARTED = "the server was not started: "
 def run(context: Context, asked: Mapping[str, Any]) -> dict:
     """Search; return `search` of the trial's record.
 
-    `asked` is `search` of the trial's spec; the server gets its listen backlog, but for the
-    overload. It is started anew for that, and whenever it failed.
+    `asked` is `search` of the trial's spec. The server has the listen backlog of `asked`, except
+    for the overload. It is started again for that, and whenever it has failed.
     """
     own, running = context, None
     deep = {BACKLOG: asked[BACKLOG]} if BACKLOG in asked else {}

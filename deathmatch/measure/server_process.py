@@ -19,9 +19,9 @@ from deathmatch.plan.spec import Level
 STOP_TIMEOUT_S = 5
 CHILDREN_GRACE_S = 1
 SEEN_SHARE = 0.01
-"""The share of a server's CPU time from which on a thread's is recorded."""
-# Of strace: how long its two windows are, how long it may take to attach, or to end, and the server
-# to notice that the load's connections have ended.
+"""The least share of a server's CPU time for which a thread's is recorded."""
+# For strace: the durations of its two windows, its time-out to attach or end, and the time in which
+# the server notices that the load's connections have ended.
 WINDOWS_S = (0.1, 1.1)
 ATTACH_S = 5
 SETTLE_S = 0.1
@@ -29,7 +29,7 @@ SETTLE_S = 0.1
 
 @dataclass(frozen=True)
 class Running:
-    """A started server: its leading process, its host, the file of its output, its address."""
+    """A started server: its first process, its host, the file of its output, its address."""
 
     process: Process
     host: Host
@@ -54,8 +54,8 @@ class Running:
 class Stop:
     """How a server was stopped.
 
-    `on_sigterm` says whether it ended on SIGTERM within STOP_TIMEOUT_S, `killed` has the pids that
-    needed SIGKILL, `left` those that are still there, which must be none.
+    `on_sigterm`: whether it ended on SIGTERM within STOP_TIMEOUT_S; `killed`: the pids that needed
+    SIGKILL; `left`: the pids that still exist, which must be none.
     """
 
     on_sigterm: bool
@@ -63,7 +63,7 @@ class Stop:
     left: list[int]
 
     def record(self) -> dict[str, Any]:
-        """Return it as `stops` of trial.json has it (`plan.record.RecordedStop`)."""
+        """Return the record for `stops` of trial.json (`plan.record.RecordedStop`)."""
         return asdict(self)
 
 
@@ -73,10 +73,10 @@ def start(
 ) -> tuple[Running, str | None]:  # fmt: skip
     """Start a built server on those CPUs and wait until it accepts a connection.
 
-    `site` has what is built on the host; `values` fills the placeholders of the server's command,
-    in addition to {host}, {port} and {build}; `prefix` are words before it. `log` gets the command
-    and what it prints. Returns it and None, or what went wrong in one phrase, after its
-    `ready_timeout_s` at the latest.
+    `site` is the host's installation; `values` fills the placeholders of the server's command, in
+    addition to {host}, {port} and {build}; `prefix` are words before it. `log` gets the command
+    and its output. Returns the server, and None or what went wrong, at the latest after its
+    `ready_timeout_s`.
     """
     own = site.command(named, {"host": address, "port": port, **values})
     with log.open("ab") as output:
@@ -100,19 +100,19 @@ def start(
 
 
 def _background(ended: str, host: Host) -> str:
-    """Return a remedy where a server ended well and left processes, as one that forks away does."""
+    """Return a remedy if a server's command exited with 0 and left processes in the background."""
     if ended != "exit status 0" or not host.processes():
         return ""
     return ": it went to the background; its command must stay in the foreground"
 
 
 def listeners(host: Host) -> set[str]:
-    """Return the addresses with ports on which anything listens for TCP there."""
+    """Return the addresses with ports of all listening TCP sockets there."""
     return {listener.address for listener in host.listeners()}
 
 
 def whereabouts(listening: Sequence[str], address: str, port: int) -> str:
-    """Return where a server listens instead of `address` and `port`, and what to do about it."""
+    """Return where a server listens instead of `address` and `port`, with a remedy."""
     if not listening:
         return "it listens on no TCP port; if it needs longer, raise its ready_timeout_s"
     place = f"it listens on {', '.join(listening)}"
@@ -127,7 +127,7 @@ def whereabouts(listening: Sequence[str], address: str, port: int) -> str:
 
 
 def listens(host: Host, address: str, port: int) -> bool:
-    """Return whether something accepts a connection there, opened from the host itself."""
+    """Return whether a connection to the port, from the host itself, is accepted."""
     try:
         host.connect(address, port, 1).close()
         return True
@@ -136,7 +136,7 @@ def listens(host: Host, address: str, port: int) -> bool:
 
 
 def stop(running: Running) -> Stop:
-    """Stop the server and everything it started, until its port is free; return how that went."""
+    """Stop the server and its descendants, and wait for its port; return how that went."""
     host = running.host
     with contextlib.suppress(ProcessLookupError):
         running.process.signal(signal.SIGTERM, group=True)
@@ -156,9 +156,9 @@ def stop(running: Running) -> Stop:
 
 
 def threads_cpu_ns(host: Host) -> dict[int, int]:
-    """Return the CPU time of each thread of all that runs on a server's host, by the thread's id.
+    """Return the CPU time of each thread on a server's host, by the thread's id.
 
-    As the scheduler counts it (/proc/PID/task/TID/schedstat); about 0.1 ms a thread.
+    The scheduler counts it (/proc/PID/task/TID/schedstat). Takes about 0.1 ms a thread.
     """
     times = {}
     for pid in host.processes():
@@ -171,7 +171,7 @@ def threads_cpu_ns(host: Host) -> dict[int, int]:
 
 
 def used_us(before: Mapping[int, int], after: Mapping[int, int]) -> list[int]:
-    """Return the CPU time of each thread that worked, most first; of others there is nothing."""
+    """Return the CPU time of each thread with at least the least share, the largest first."""
     spent = [(ns - before.get(thread, 0)) // 1000 for thread, ns in after.items()]
     total = sum(spent)
     return sorted((us for us in spent if us >= SEEN_SHARE * total and us > 0), reverse=True)
@@ -180,14 +180,14 @@ def used_us(before: Mapping[int, int], after: Mapping[int, int]) -> list[int]:
 def system_calls(
     host: Host, pids: list[int], offer: Callable[[float], int | None], log: Path
 ) -> dict:
-    """Return {"replies", "calls"}: replies beyond the shorter window's, calls by name likewise.
+    """Return {"replies", "calls"}: the differences between a longer and a shorter window.
 
-    Counted by strace(1), which stops the server at every call, so that the rates and times of a
-    traced window are never used. Opening connections takes calls too; two windows that differ only
-    in the number of requests leave them out.
+    "calls" are by name. strace(1) counts them; it stops the server at every call, so rates and
+    times of a traced window are never used. The calls that open connections cancel out, as the two
+    windows differ only in the number of requests.
 
     `pids` are of the server's `host`; `offer(duration_s)` offers the load and returns the replies,
-    None if some request had none; then, and where tracing is not allowed, the result is {"reason"}.
+    None if a request had none. In that case, or if tracing is forbidden, the result is {"reason"}.
     """
     windows = []
     for duration_s in WINDOWS_S:
@@ -227,7 +227,7 @@ def _tracers(host: Host, pid: int) -> set[int]:
 
 
 def parse_strace(summary: str) -> dict[str, int]:
-    """Return {system call: times} of `strace -c -U name,calls`'s summary."""
+    """Return {system call: count}, given the summary of `strace -c -U name,calls`."""
     # A count of more digits is none of strace's.
     lines = re.findall(r"^\s*(\w+)\s+([0-9]{1,18})\s*$", summary, re.MULTILINE)
     return {name: int(times) for name, times in lines if name != "total"}

@@ -1,4 +1,4 @@
-"""The steps that a sweep, a search and an instrument have in common: start, offer, settle, stop."""
+"""The steps shared by a sweep, a search and the instruments: start, offer, settle, stop."""
 
 import time
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ SETTLE_S = 1
 
 
 def start(context: Context) -> tuple[Running, str | None]:
-    """Start the server and wait until it answers; return it and what went wrong, or None."""
+    """Start the server and wait until it answers; return it, and what went wrong or None."""
     if not context.state.settings:
         context.state.settings = bounds.settings(context)
     with context.times.of("server_start"):
@@ -34,7 +34,7 @@ def start(context: Context) -> tuple[Running, str | None]:
     if problem and (breach := context.breach()):
         problem = f"{problem}: {breach}"
     with context.times.of("readiness"):
-        # Some listen a moment before they can answer.
+        # Some servers listen a moment before they can answer.
         deadline = time.monotonic() + SETTLE_S
         while not problem and time.monotonic() < deadline:
             if _answer(context).ok:
@@ -61,10 +61,10 @@ def offer(
     context: Context, sampling: Sampler, rate_rps: int, duration_s: float, log: Path,
     load: Mapping[str, Any] | None = None, *, overload: bool = False,
 ) -> dict:  # fmt: skip
-    """Offer one rate; return what trial.json says of it, but for the server's state (`settle`).
+    """Offer one rate; return its point for trial.json, without the server's state (`settle`).
 
-    The samples at either end make its counters exact. `load` replaces that of the trial, and an
-    `overload` is as in `client.offer`.
+    The samples at both ends make its counters exact. `load` and `overload` are as in
+    `client.offer`.
     """
     worked_before = server_process.threads_cpu_ns(context.server)
     started_ns = time.monotonic_ns()
@@ -83,7 +83,7 @@ def offer(
 
 
 def settle(context: Context, running: Running, point: dict) -> dict:
-    """Return a point with the server's state once it has settled; make its reports compact."""
+    """Return a point with the server's state once it has settled; compact its reports."""
     with context.times.of("drain"):
         settled = point | {"server_state": state(context, running)}
     with context.times.of("compression"):
@@ -114,9 +114,9 @@ def state(context: Context, running: Running) -> str:
 
 
 def _death(context: Context, running: Running) -> str:
-    """Return "died: " and how the server ended, of its memory's limit too; "" if it did not.
+    """Return "died: " and how the server ended, also by its memory limit; "" if it did not.
 
-    One of which only a part was killed is not what was to be measured any more.
+    A server also died if only some of its processes were killed: what is left must not be measured.
     """
     ended, breach = running.died(), context.breach()
     causes = ", ".join(filter(None, [breach, ended]))
@@ -129,9 +129,9 @@ def _answer(context: Context) -> conformance.Check:
 
 
 def stop(context: Context, running: Running) -> None:
-    """Close the idle connections, stop the server and prove that nothing of it is left.
+    """Close the idle connections, stop the server and check that nothing of it is left.
 
-    How that went is one of the record's `stops`; what it left otherwise is seen before.
+    The result is added to the record's `stops`; changed settings are read before.
     """
     context.state.left = context.state.left or bounds.left(context)
     with context.times.of("stop"):

@@ -1,8 +1,8 @@
 """Bytes per stored message: the `storage` experiment, whose servers are programs that only store.
 
-The program prints one line of JSON when it is empty. For each line that it then reads, a number,
-it holds that many messages in all, and prints another: {"messages": N, "runtime_bytes": M}, where
-M is the memory in use by the runtime's own accounting. Its resident set size we read ourselves.
+The program prints one line of JSON when it is empty. Then it reads numbers, one on a line; for each
+it stores messages up to that number and prints another line: {"messages": N, "runtime_bytes": M},
+where M is the memory in use according to the runtime. Its resident set size is read separately.
 
 The steps are those of `measure.trial`, without network, load and samples.
 """
@@ -23,12 +23,12 @@ from deathmatch.measure.server_process import Running
 from deathmatch.plan.trial import Trial
 
 PATIENCE_S = 120
-# The allocator may give memory back a little later.
+# The allocator may return memory a little later.
 SETTLE_S = 0.5
 
 
 def measure(trial: Trial, spec: dict, hosts: Testbed, out: Path, times: StepTimes) -> dict:
-    """Return what a trial without load adds to the record; the points are in storage.json too."""
+    """Return the record's fields of a trial without load; the points are also in storage.json."""
     host, limit = hosts.server, hosts.limit_memory()
     with Guard(limit, host, host.processes):
         with times.of("server_start"):
@@ -67,7 +67,7 @@ def measure(trial: Trial, spec: dict, hosts: Testbed, out: Path, times: StepTime
 
 
 def start(trial: Trial, hosts: Testbed, log: Path, limit: Memory) -> Running:
-    """Start the program, whose input and output are ours to use; it listens nowhere."""
+    """Start the program, with its input and output for `fill`; it does not listen."""
     own = hosts.installations[SERVER].command(trial.server, trial.placeholders)
     log.write_text(f"$ {shlex.join(own.words)}\n")
     process = hosts.server.start(
@@ -78,9 +78,9 @@ def start(trial: Trial, hosts: Testbed, log: Path, limit: Memory) -> Running:
 
 
 def fill(host: Host, process: Process, messages: list[int]) -> list[dict]:
-    """Return the memory when empty and with each number of messages; ValueError if it tells none.
+    """Return the memory when empty and with each number of messages.
 
-    OSError if the program has ended.
+    Raises ValueError if the program prints none, OSError if it has ended.
     """
     points = [_read(host, process, 0)]
     for held in messages:

@@ -1,7 +1,7 @@
 """One trial on its hosts: prepare, start, check, warm up, sweep, search, stop, prove clean.
 
-What a server does, its death included, is a result and ends in `trial.json`; UserError means that
-the trial itself could not be run.
+Whatever a server does, even its death, is a result for `trial.json`; UserError means that the trial
+could not be run.
 """
 
 import contextlib
@@ -45,21 +45,21 @@ KEEPS = "keeps to its CPUs and settings"
 
 
 def run(trial: Trial, hosts: beds.Testbed) -> None:
-    """Measure a trial and write its folder, which appears whole; UserError if it cannot be run.
+    """Measure a trial and write its folder atomically; raise UserError if it cannot be run.
 
-    From the project's root.
+    The working folder must be the project's root.
     """
     partial = trial.path.with_name(f".{trial.n}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     record = measure(trial, hosts, partial)
     (partial / "trial.json").write_text(json.dumps(record, indent=2) + "\n")
-    # What the server and the client said may be published: it need not tell where this clone is.
+    # The logs may be published, and should not contain the path of this clone.
     for file in partial.iterdir():
         if file.suffix in (".json", ".log", ".txt"):
             here = file.read_bytes().replace(f"{ROOT}/".encode(), b"")
             file.write_bytes(here.replace(str(ROOT).encode(), b"."))
-    # This replaces what a former run left.
+    # This replaces the folder of an earlier run.
     shutil.rmtree(trial.path, ignore_errors=True)
     partial.rename(trial.path)
 
@@ -70,7 +70,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
     built = site.built(trial.server)
     record = {
         "experiment": trial.experiment.name, "server": trial.server.name,
-        # Without the folder that a dataset may be in until it is published.
+        # Without the folder of datasets that are not published yet.
         "dataset": Path(trial.dataset).name,
         "n": trial.n, "testbed": hosts.spec.name, "spec": trial.spec(),
         "schema_version": SCHEMA_VERSION, "seed": files.dataset(trial.dataset).seed,
@@ -100,7 +100,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
 
 
 def measure_load(context: Context) -> dict:
-    """Return what a trial under load adds to the record: the steps, and what they were taken on."""
+    """Return the record's fields of a trial under load: its steps, and where they ran."""
     bed = context.bed.spec
     try:
         with context.times.of("audit"):
@@ -167,10 +167,10 @@ def _measured(context: Context) -> dict:
 
 
 def _with_wrong_answers(context: Context, points: list[dict], checks: list[Check]) -> list[dict]:
-    """Return the points with how many answers were wrong.
+    """Return the points, each with its number of wrong answers.
 
-    Raises NotMeasured if the load generator took some for invalid and none for valid, at whatever
-    rate. A server that only was too slow is measured.
+    Raises NotMeasured if the load generator found invalid answers and no valid one at any rate. A
+    server that was only too slow counts as measured.
     """
     generator, duration_s = context.generator, context.spec["duration_s"]
     reports = [client.fields(context, point, duration_s) for point in points]
@@ -192,7 +192,7 @@ def _with_wrong_answers(context: Context, points: list[dict], checks: list[Check
 
 @contextlib.contextmanager
 def stopping(context: Context, started: tuple[Running, str | None]) -> Iterator[Running]:
-    """Stop the server if it did not start, or if the block finds that it cannot be measured."""
+    """Stop the server if it did not start, or if the block raises NotMeasured."""
     running, problem = started
     try:
         if problem:
@@ -204,7 +204,7 @@ def stopping(context: Context, started: tuple[Running, str | None]) -> Iterator[
 
 
 def check(context: Context, running: Running) -> list[Check]:
-    """Return what the server was checked for; raise NotMeasured if it answers wrongly.
+    """Return the checks of the server; raise NotMeasured if it gives wrong answers.
 
     The idle connections are open from now on.
     """
@@ -234,7 +234,7 @@ def check(context: Context, running: Running) -> list[Check]:
         name = f"holds {context.idle_connections} idle connections"
         checks.append(Check(name, problem))
         failed = checks[-1:] if problem else []
-    # A server that just crashed is not reaped at once.
+    # A server that has just crashed may still be a zombie.
     ended = running.died(0.5 if failed else 0)
     tail = f"({ended})\n{running.tail()}"
     if breach := context.breach():
@@ -246,7 +246,7 @@ def check(context: Context, running: Running) -> list[Check]:
             reason += f"; it ended {tail}"
         kept = failed[0].name != KEEPS
         raise NotMeasured("answers wrongly" if kept else LEFT_BOUNDS, reason, checks)
-    # Something else answered: the server may have found its port in use.
+    # Another program answered: the server may have found its port in use.
     if ended:
         reason = f"ended as it was checked {tail}"
         raise NotMeasured("did not start", reason, checks)
@@ -256,7 +256,7 @@ def check(context: Context, running: Running) -> list[Check]:
 def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
     """Offer every rate to the warm server; stop it; return the points and the system calls.
 
-    A server that died or hung is started anew for the next rate, as its point says.
+    A server that died or hung is started again for the next rate, whose point records that.
     """
     points, began_ns = [], time.monotonic_ns()
     sampler = steps.sampler(context, began_ns)
@@ -287,7 +287,7 @@ def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
 
 
 def warm_up(context: Context) -> dict[str, dict]:
-    """Warm the server up; return what the first point after it says of that, if anything."""
+    """Warm the server up; return the fields that the next point records about it, if any."""
     client.warm_up(context)
     asked = context.spec.get("churn")
     if not asked:

@@ -1,8 +1,8 @@
-"""Does a WebSocket server answer frames as RFC 6455 and an echo must? For `conformance`.
+"""Check that a WebSocket server answers frames as RFC 6455 and an echo require; for `conformance`.
 
-The package `websockets` speaks the protocol: it tells of a wrong upgrade, a masked frame, reserved
-bits and invalid UTF-8. Frames that no client may send are serialised one by one. Interim answers
-before the upgrade, and lengths that are longer than they need be, it does not know.
+The package `websockets` implements the protocol, and detects a wrong upgrade, a masked frame,
+reserved bits and invalid UTF-8. This module adds frames that no client may send, interim answers
+before the upgrade, and the detection of lengths that are longer than necessary.
 """
 
 import re
@@ -21,17 +21,17 @@ from deathmatch.hosts.host import Dial
 from deathmatch.hosts.host import dial as here
 from deathmatch.plan.experiment import spelled_out
 
-# Larger than any message of an experiment; one that never ends must not fill the memory.
+# Larger than any message of an experiment, so that an endless message does not fill the memory.
 LONGEST_MESSAGE_BYTES = 1_000_000
-# Many connections, of which each may take a while, are opened, or answered, in that time.
+# The time limit for opening many connections, and for their answers.
 ALL_S = 60
 Item = TypeVar("Item")
 
 # RFC 9110, 15.2: a client must take any number of them before the final answer.
 INTERIM = re.compile(rb"\A(?:HTTP/1\.[01] 1(?!01)\d\d[^\n]*\n(?:[^\r\n][^\n]*\n)*\r?\n)+")
 END_OF_HEAD = b"\r\n\r\n"
-# RFC 6455, 5.2: what a frame's 7 bits of length say -> how many bytes of length follow, and from
-# which length on they may.
+# RFC 6455, 5.2: {value of a frame's 7 bits of length: (how many bytes of length follow, the least
+# length for which they may)}.
 LONGER = {126: (2, 126), 127: (8, 65536)}
 
 # {messages, pongs, closes: [(kind, data), …]}
@@ -39,7 +39,7 @@ Answers = dict[str, list]
 
 
 def problem(address: str, port: int, request: dict, timeout_s: float, dial: Dial = here) -> str:
-    """Return what is wrong with the answers to an experiment's `frames`; empty if nothing is.
+    """Return what is wrong with the answers to an experiment's `frames`; "" if nothing is.
 
     With `echoes`, every message must come back unchanged and of its kind, in order, every ping
     as a pong, and a close as a close and the connection's end; with `refuses`, the server must
@@ -57,7 +57,7 @@ def problem_at_once(
     address: str, port: int, request: dict, connections: int, timeout_s: float,
     dial: Dial = here,
 ) -> str:  # fmt: skip
-    """Upgrade many connections, only then send on each, in reverse order; as `problem`."""
+    """Upgrade many connections, then send on each in reverse order; return as `problem` does."""
     peers: list[Peer] = []
     try:
         for _ in in_time(range(connections)):
@@ -74,7 +74,7 @@ def problem_at_once(
 
 
 def in_time(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield what is to be waited for one after another; TimeoutError once that took ALL_S."""
+    """Yield items one after another; raise TimeoutError once that has taken ALL_S."""
     deadline = time.monotonic() + ALL_S
     for item in items:
         if time.monotonic() > deadline:
@@ -83,7 +83,7 @@ def in_time(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class Peer:
-    """An upgraded connection; OSError or WebSocketException if there is none in `timeout_s`."""
+    """An upgraded connection; raises OSError or WebSocketException without one in `timeout_s`."""
 
     def __init__(
         self, address: str, port: int, timeout_s: float, dial: Dial = here
@@ -181,7 +181,7 @@ class Peer:
         self._socket.sendall(b"".join(self._protocol.data_to_send()))
 
     def _events(self) -> list:
-        """Return what came next; OSError if the connection broke, WebSocketException if it lies."""
+        """Return the next events; raise OSError for a broken connection, or WebSocketException."""
         left_s = self._deadline - time.monotonic()
         if left_s <= 0:
             raise TimeoutError("timed out")

@@ -1,26 +1,22 @@
-"""Is a testbed fit to measure on? `./shell deathmatch audit TESTBED`.
+"""Report whether a testbed is fit to measure on: `./shell deathmatch audit TESTBED`.
 
-Builds the testbed, reads what its hosts are like and looks for a second what else runs; then
-reports what is bad, why, and the command that fixes it.
-Exit status 0: nothing refuses a run; 3: something does; 1: it could not be looked at.
+Opens the testbed, reads the state of its hosts and watches for a second what else runs; then prints
+each finding with its reason and the command that fixes it.
+Exit status: 0 if no finding refuses a run, 3 if one does, 1 if the testbed could not be read.
 """
 
 import argparse
 import json
 import shutil
-import tempfile
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 from deathmatch.checks import findings
-from deathmatch.hosts import audit, netns_testbed, sandbox, ssh_testbed, testbed
+from deathmatch.hosts import audit, netns_testbed, ssh_testbed, testbed
 from deathmatch.hosts.audit import Audit, Demand
 from deathmatch.plan import files, matrix
-from deathmatch.plan import testbed as plan
-from deathmatch.plan.paths import ROOT
-from deathmatch.run import cli_config
+from deathmatch.run import cli_config, subcommands
 
 WINDOW_S = 1.0
 
@@ -34,10 +30,15 @@ def main(given: argparse.Namespace) -> int:
     specs = [trial.spec() for trial in trials if trial.testbed(bed.name) == bed.name]
     demand = audit.most(map(audit.trial_demand, specs))
     if bed.kind == "ssh":
-        seen = _looked_at(demand, ssh_testbed.connect(bed, {}))
-    elif (seen := _sandboxed(demand, bed)) is None:
-        # The sandbox has said why.
-        return findings.UNCHECKED
+        seen = _read(demand, ssh_testbed.connect(bed, {}))
+    else:
+        status, fields = subcommands.in_sandbox(
+            lambda: asdict(_read(demand, netns_testbed.build(bed, {})))
+        )
+        if status:
+            # The sandbox has printed the reason.
+            return findings.UNCHECKED
+        seen = Audit(**fields | {"demand": demand})
     found = audit.findings(seen, [*bed.accepts, *given.accept])
     if given.json:
         findings.say(json.dumps({
@@ -46,8 +47,8 @@ def main(given: argparse.Namespace) -> int:
     else:
         fit = "" if findings.status(found) == findings.PASSED else "not "
         counts = findings.counts(found) or "nothing found"
-        spared = "; in spite of it: --accept CHECK, or `accepts` in the testbed's file"
-        verdict = f"{fit}fit to measure ({counts}{spared if fit else ''})"
+        override = "; to measure anyway: --accept CHECK, or `accepts` in the testbed's file"
+        verdict = f"{fit}fit to measure ({counts}{override if fit else ''})"
         width = max(shutil.get_terminal_size((100, 24)).columns, findings.LEAST_WIDTH)
         parts = [*_shown(seen, width), findings.report(found, width)]
         findings.say("\n\n".join(part for part in (*parts, verdict) if part))
@@ -55,37 +56,20 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _shown(seen: Audit, width: int) -> Iterator[str]:
-    """Return a paragraph for each host."""
+    """Yield a paragraph for each host."""
     for name, state in seen.hosts.items():
         lines = [f"{name}, on CPUs {', '.join(map(str, seen.cpus[name]))}"]
         for part, facts in state.items():
             known = (f"{fact} {value}".replace("None", "unknown") for fact, value in facts.items())
             text = f"  {part}: {', '.join(known)}"
-            lines.append(
-                textwrap.fill(text, max(width, findings.LEAST_WIDTH), subsequent_indent="    ")
-            )
+            lines.append(textwrap.fill(text, width, subsequent_indent="    "))
         yield "\n".join(lines)
 
 
-def _looked_at(demand: Demand, hosts: testbed.Testbed) -> Audit:
-    """Return what hosts are like, and end them."""
+def _read(demand: Demand, hosts: testbed.Testbed) -> Audit:
+    """Return the audit of open hosts, and close them."""
     try:
         hosts.raise_descriptors()
         return audit.read(hosts, hosts.cpus(), demand, WINDOW_S)
     finally:
         hosts.end()
-
-
-def _sandboxed(demand: Demand, bed: plan.Testbed) -> Audit | None:
-    """Return what the testbed is like, from a sandbox of its own; None if there can be none."""
-    # Not in /tmp, which may be a folder of /run: the sandbox has one of its own.
-    (ROOT / "build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
-        file = Path(folder, "audit.json")
-
-        def write() -> None:
-            file.write_text(json.dumps(asdict(_looked_at(demand, netns_testbed.build(bed, {})))))
-
-        if sandbox.call(write) != 0:
-            return None
-        return Audit(**json.loads(file.read_text()) | {"demand": demand})

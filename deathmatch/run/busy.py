@@ -1,4 +1,4 @@
-"""What else uses this machine's CPUs, to be seen before anything is measured."""
+"""Other load on this machine's CPUs, reported before anything is measured."""
 
 import time
 from collections.abc import Callable
@@ -9,15 +9,14 @@ from deathmatch.hosts.audit import WARNED_BUSY
 
 WINDOW_S = 1.0
 MOST_NAMED = 3
-# Of all CPUs: a process below it is not named.
-LEAST_SHARE = 0.02
+LEAST_SHARE = 0.02  # of the time of all CPUs: a process below it is not named
 
 
 def look(window_s: float = WINDOW_S) -> str:
-    """Return who else uses the CPUs, such as "87 % of the CPUs: 85 % by pid 123 (name)".
+    """Return which processes use the CPUs, such as "87 % of the CPUs: 85 % by pid 123 (name)".
 
-    The shares are of the time of all CPUs, what the hypervisor took included; "" if it is a tenth
-    at most. Takes `window_s`. This process and what it has started do not count.
+    "" if they use at most a tenth. Shares are of the time of all CPUs, and include what the
+    hypervisor took. This process and its children do not count. Takes `window_s`.
     """
     before_s, began_s = _used_s(), time.monotonic()
     worked = psutil.cpu_percent(window_s) / 100
@@ -38,21 +37,20 @@ def look(window_s: float = WINDOW_S) -> str:
 
 
 def wait(say: Callable[[str], None], most_s: float, window_s: float = WINDOW_S) -> None:
-    """Wait until the machine is quiet, `most_s` at most.
+    """Wait until the machine is quiet, for at most `most_s`.
 
-    `say` is told once what runs, and at the end whether it goes on all the same.
+    `say` is called once with what runs, and at the end if the machine is still busy.
     """
-    deadline, told = time.monotonic() + most_s, False
+    deadline, said = time.monotonic() + most_s, False
     while busy := look(window_s):
         if time.monotonic() >= deadline:
-            say(f"goes on, though the machine is busy, which distorts what is measured: {busy}")
+            say(f"continues, though the machine is busy, which distorts the results: {busy}")
             return
-        if not told:
-            say(f"waits until the machine is quiet, {most_s:g} s at most; now it is busy: {busy}")
-        told = True
+        if not said:
+            say(f"waits for a quiet machine, at most {most_s:g} s; now it is busy: {busy}")
+        said = True
 
 
 def _used_s() -> dict[psutil.Process, float]:
-    """Return the CPU time of every process in seconds."""
     every = psutil.process_iter(["name", "cpu_times"])
     return {one: sum(one.info["cpu_times"][:2]) for one in every if one.info["cpu_times"]}

@@ -1,12 +1,11 @@
-"""Does a server answer as its experiments ask? `deathmatch check-server NAME`, in seconds.
+"""Check that a server answers as its experiments ask: `./shell deathmatch check-server NAME`.
 
-Builds it if that is due, and starts it for each experiment and configuration once; no load, no
-trial.
+Builds the server if that is due, and starts it once for each experiment and configuration. There is
+no load, and it takes seconds.
 """
 
 import argparse
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -17,11 +16,11 @@ from deathmatch.measure import steps
 from deathmatch.measure import trial as measurement
 from deathmatch.measure.context import NotMeasured, prepare
 from deathmatch.plan import files, matrix, paths
-from deathmatch.plan.paths import ROOT
 from deathmatch.plan.trial import Trial
+from deathmatch.run import subcommands
 
-# The testbed, and the dataset that has every server.
-TESTBED, DATASET = "netns", "full"
+TESTBED = "netns"
+DATASET = "full"  # it has every server
 FAILED = 1
 
 
@@ -32,7 +31,7 @@ def main(given: argparse.Namespace) -> int:
         raise UserError(
             f"{paths.folder(server.name)} does not serve {given.experiment!r}",
             where="option --experiment",
-            remedy=f"it serves {', '.join(server.experiments)}",
+            remedy=f"choose one that it serves: {', '.join(server.experiments)}",
         )
     built = server_build.built(server)
     if not built["ok"]:
@@ -65,16 +64,14 @@ def _once(name: str, experiments: list[str] | None) -> list[Trial]:
 
 def _status(trial: Trial) -> int:
     """Check one variant in a sandbox; return 1 if it fails."""
-    clone.Clone().clients(clients.needed(trial.experiment.name), f"{trial.experiment.name!r}")
+    clone.Clone().clients(*clients.of_trial(trial))
     print(f"{trial.experiment.name} {trial.variant.name}", flush=True)
-    (ROOT / "build").mkdir(exist_ok=True)
-    # A sandbox has a /tmp of its own.
-    with tempfile.TemporaryDirectory(dir=ROOT / "build") as out:
-        return sandbox.call(partial(_inside, trial, Path(out)))
+    with subcommands.scratch() as out:
+        return sandbox.call(partial(_inside, trial, out))
 
 
 def _inside(trial: Trial, out: Path) -> int:
-    """Start the server in the namespaces of this process and print each check."""
+    """Start the server in this process's namespaces, print each check; return 1 if one fails."""
     bed = netns_testbed.build(files.testbed(TESTBED), trial.spec()["sysctl"], clone.on)
     context = prepare(trial, trial.spec(), bed, out)
     try:

@@ -1,4 +1,4 @@
-"""What `config/config.yaml` and `snakemake --config` ask for, checked."""
+"""Check what `config/config.yaml` and `snakemake --config` ask for."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,12 +13,12 @@ from deathmatch.run.study import Study
 
 WHERE = "config/config.yaml or --config"
 FILE = Path("config/config.yaml")
-COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
+COMMITTED = "reference"  # the dataset that is in git, with its figures and its paper
 
 
 def check_file(file: Path = FILE) -> dict:
-    """Return what the file says; raise UserError if Snakemake could not read it, or it is empty."""
-    back = "mend it, or take the committed one again: git checkout config/config.yaml"
+    """Return the file's content; raise UserError if Snakemake could not read it, or it is empty."""
+    back = "fix it, or restore the committed one: git checkout config/config.yaml"
     try:
         value = yaml.safe_load(file.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
@@ -30,14 +30,14 @@ def check_file(file: Path = FILE) -> dict:
 
 
 def committed() -> bool:
-    """Return whether the dataset of the committed paper is here, as `snakemake paper` needs it."""
+    """Return whether the dataset of the committed paper is here; `snakemake paper` needs it."""
     return any(Path("data", COMMITTED).glob("*/points.parquet"))
 
 
 def check_words(words: Sequence[str]) -> None:
-    """Raise UserError if a command line has --config twice: Snakemake takes the last one alone."""
+    """Raise UserError if a command line has --config twice: Snakemake reads only the last one."""
     if sum(word in ("--config", "-C") or word.startswith("--config=") for word in words) > 1:
-        what = "--config is there more than once, and Snakemake would take the last one alone"
+        what = "--config is given more than once, and Snakemake reads only the last one"
         raise UserError(what, "command line", "write it once: --config dataset=full servers=yaws")
 
 
@@ -47,10 +47,10 @@ def settings(given: dict) -> Settings:
     Raises UserError for an unknown key, and for a dataset, testbed, server or experiment that does
     not exist.
     """
-    # YAML reads null, the name of a server, as nothing.
+    # YAML reads null, the name of a server, as None.
     if isinstance(given.get("servers"), list):
         given = given | {"servers": ["null" if name is None else name for name in given["servers"]]}
-    # A name that is a number: YAML reads it as one.
+    # YAML reads a name of digits as a number.
     given = {key: str(value) if type(value) is int else value for key, value in given.items()}
     asked = validation_errors.validated(
         Settings, given, WHERE, "config/schemas/config.json has every key"
@@ -64,10 +64,10 @@ def settings(given: dict) -> Settings:
 
 
 def study(asked: Settings, only_paper: bool = False) -> Study:
-    """Return the requested study; with `only_paper`, the part of it that is measured by now.
+    """Return the requested study; with `only_paper`, the part of it that is measured so far.
 
-    Raises UserError for a wrong `also` or `decided_by`, for a sitting that is too long or measured
-    already, and for a paper of nothing or of a part of all sittings.
+    Raises UserError for a wrong `also` or `decided_by`, for a sitting that is too long or already
+    measured, and for a paper without trials or before all sittings are measured.
     """
     _check_also(asked.dataset)
     _check_decided_by(asked.dataset)
@@ -84,39 +84,39 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
     elif not study.measured:
         raise UserError(
             f"none of its {len(study.choice.trials(study.dataset))} trials is measured, and "
-            "`snakemake paper` only makes the paper of what is",
+            "`snakemake paper` measures nothing",
             where=f"data/{study.dataset}",
-            remedy=f"measure it, and get the paper too: {study.command}",
+            remedy=f"measure it, which also makes the paper: {study.command}",
         )
     return study
 
 
 def _check_tables(study: Study) -> None:
-    """Raise UserError if a dataset that is only read keeps less than its own paper needs."""
+    """Raise UserError if a frozen dataset lacks tables that its paper needs."""
     what = "it has no tables, and it is only read"
     lacking = [table for table in study.own_tables if not Path(table).is_file()]
     if lacking:
         what = f"it lacks {len(lacking)} of the tables that its paper needs, such as {lacking[0]}"
     if lacking or not study.measured:
-        remedy = "restore them if git has them, or name another dataset"
+        remedy = "restore them from git, or choose another dataset"
         raise UserError(what, f"data/{study.dataset}", remedy)
 
 
 def _check_others_are_there(dataset: str) -> None:
-    """Raise UserError if data/ lacks a dataset that a frozen one names: its paper would differ."""
+    """Raise UserError if data/ lacks a dataset that a frozen one names; its paper would change."""
     spec = files.dataset(dataset)
     for key in ("also", "decided_by"):
         for name in getattr(spec, key):
             if not Path("data", name).is_dir():
-                what = f"data/{name} is missing, and the paper would be another one without it"
+                what = f"data/{name} is missing, and the paper would change without it"
                 remedy = f"restore it: git checkout -- data/{name}"
                 raise files.mistake("dataset", dataset, (key,), what, remedy)
 
 
 def _check_also(dataset: str) -> None:
-    """Raise UserError unless the paper has each experiment from one dataset, and all exist.
+    """Raise UserError unless the datasets exist, and each experiment is in only one of them.
 
-    The searches of an experiment may be another dataset's, where the first has none.
+    The searches of an experiment may come from a second dataset, if the first has none.
     """
     spec = files.dataset(dataset)
     holders = dict.fromkeys(spec.experiments, dataset)
@@ -126,7 +126,7 @@ def _check_also(dataset: str) -> None:
         for experiment, plan in files.dataset(name).experiments.items():
             if experiment in holders and (not plan.search or experiment in searched):
                 what = f"the experiment {experiment} is both in {holders[experiment]} and in {name}"
-                remedy = "leave it out of one of them, or name another dataset"
+                remedy = "remove it from one of them, or choose another dataset"
                 raise files.mistake("dataset", dataset, ("also",), what, remedy)
             holders.setdefault(experiment, name)
             if plan.search:
@@ -138,13 +138,13 @@ def _check_decided_by(dataset: str) -> None:
     for name in files.dataset(dataset).decided_by:
         _check_other(dataset, "decided_by", name)
         if not files.dataset(name).frozen:
-            what = f"the dataset {name} is not frozen, so that its verdicts could change"
+            what = f"the dataset {name} is not frozen, so its verdicts could change"
             remedy = "measure it, and set `frozen = true` in its file"
             raise files.mistake("dataset", dataset, ("decided_by",), what, remedy)
 
 
 def _check_other(dataset: str, key: str, name: str) -> None:
-    """Raise UserError unless the name under a dataset's key is that of another dataset."""
+    """Raise UserError unless the name under a dataset's key is another dataset."""
     others = [known for known in files.names("dataset") if known != dataset]
     if name not in others:
         what = f"there is no other dataset {name[: paths.LONGEST]!r}"

@@ -1,9 +1,8 @@
-"""A run whose jobs are done on other machines, the nodes of a cluster.
+"""A run whose jobs run on other machines, the nodes of a cluster.
 
-A node shares the files of this checkout and nothing else: no pid of this machine means anything
-there. So a run says again and again, in a file, that it is alive, and the process of Snakemake that
-does a job on a node ends, with the job, when the run has said nothing for a while. What a killed
-run left in SLURM's queue is cancelled by the next.
+A node shares only the files of this checkout; a pid of this machine means nothing there. So the run
+writes a heartbeat to a file, and Snakemake's process on a node ends, with its job, when the
+heartbeat stops. The next run cancels the jobs that a killed run left in SLURM's queue.
 """
 
 import itertools
@@ -22,14 +21,13 @@ from deathmatch.hosts import hardware
 
 ALIVE = Path(".snakemake", "deathmatch.alive")
 BEAT_S = 10.0
-# File systems that many machines share stand still for a minute now and then.
+# Shared file systems sometimes hang for a minute.
 SILENCE_S = 120.0
-# The prefix of its jobs' names, as in profiles/slurm/config.yaml.
-PREFIX = "deathmatch_"
+PREFIX = "deathmatch_"  # of the jobs' names, as in profiles/slurm/config.yaml
 
 
 def lead() -> None:
-    """Name this run for its jobs, and say from now on that it is alive, until it ends."""
+    """Name this run for its jobs, and write its heartbeat until this process ends."""
     run = uuid.uuid4().hex
     os.environ[hardware.RUN] = run
     ALIVE.parent.mkdir(exist_ok=True)
@@ -38,19 +36,19 @@ def lead() -> None:
     def beat() -> None:
         for count in itertools.count(1):
             time.sleep(BEAT_S)
-            # Written in place: whoever opens a file anew sees what is in it, on NFS too.
+            # Written in place: NFS shows the new content to a process that opens the file again.
             ALIVE.write_text(f"{run} {count}\n")
 
     threading.Thread(target=beat, daemon=True).start()
 
 
 def follow() -> None:
-    """End this process, and so the job that it does, when the run that it belongs to is gone."""
+    """End this process, and so its job, when the run that it belongs to is gone."""
     run, file = os.environ.get(hardware.RUN, ""), Path.cwd() / ALIVE
 
     def watch() -> None:
         why = wait_for_end(lambda: _said(file), run, BEAT_S, SILENCE_S, _age_s(file))
-        print(f"deathmatch: {why}; this job ends, and is due again", file=sys.stderr, flush=True)
+        print(f"deathmatch: {why}; this job ends, and will run again", file=sys.stderr, flush=True)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -60,11 +58,10 @@ def wait_for_end(
     said: Callable[[], str], run: str, beat_s: float, silence_s: float, age_s: float = 0,
     clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
 ) -> str:  # fmt: skip
-    """Return why a run is taken for gone, once it is: another one began, or it fell silent.
+    """Return the reason once a run is gone: another one has begun, or its heartbeat has stopped.
 
-    `said` returns what the run says now, "name count", or "" if that cannot be read; what it says
-    at first is `age_s` seconds old. Then only changes count, as machines disagree on the time of
-    day.
+    `said` returns the heartbeat, "name count", or "" if it cannot be read. The first one is `age_s`
+    seconds old; after that only changes count, as clocks of machines differ.
     """
     last, heard_s = said(), clock() - age_s
     while True:
@@ -79,9 +76,9 @@ def wait_for_end(
 
 
 def _age_s(file: Path) -> float:
-    """Return how long ago a file was written, both times by the clock of who keeps the files.
+    """Return how long ago a file was written, by the file server's clock.
 
-    A job may have waited in the queue since the run was killed.
+    It may be long: a job may have waited in the queue since the run was killed.
     """
     try:
         with tempfile.TemporaryFile(dir=file.parent) as fresh:
@@ -98,9 +95,9 @@ def _said(file: Path) -> str:
 
 
 def end_left(root: Path) -> None:
-    """Cancel the jobs of earlier runs in this checkout, and wait until they have ended.
+    """Cancel the jobs that killed runs of this checkout left, and wait until they have ended.
 
-    They are those of a run that was killed: one that is alive holds the checkout.
+    No other run is alive, as this one holds the checkout.
     """
     if not shutil.which("squeue"):
         return

@@ -4,27 +4,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-ORDER = (
-    "errors",
-    "agent",
-    "load",
-    "plan",
-    "checks",
-    "hosts",
-    "builds",
-    "capacity_search",
-    "quantities",
-    "data",
-    "measure",
-    "analysis",
-    "paper",
-    "run",
-    "cli",
-)
-"""The packages in the order in which data flows: each may import those before it."""
-
 NAME = "deathmatch"
-# Python's own parser would take longer than all else that a dry run reads.
+# Python's parser would take longer than all other reading of a dry run.
 PARTS = re.compile(rf"^\s*from ({NAME}[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 WHOLE = re.compile(rf"^\s*import ({NAME}[\w.]*)", re.MULTILINE)
 LISTED = re.compile(r"(\w+)(?: as \w+)?")
@@ -33,8 +14,8 @@ LISTED = re.compile(r"(\w+)(?: as \w+)?")
 def of_module(module: str, root: Path = Path()) -> list[str]:
     """Return the source files, relative to `root`, of a module and of all that it imports, sorted.
 
-    `module` is a name below the package, as "data.tidy". A rule has the files as its input, so that
-    a change of another module makes nothing again.
+    `module` is a name in the package, such as "data.tidy". The files are a rule's input: a change
+    of any other module does not make its output stale.
     """
     return _reached([f"{NAME}.{module}"], root)
 
@@ -63,7 +44,7 @@ def _imports(file: Path, root: Path) -> tuple[Path, ...]:
 
 
 def _imported(source: str) -> set[str]:
-    """Return the names of this package that a source imports, wherever it does."""
+    """Return the names of this package that a source imports, at any level."""
     names = set(WHOLE.findall(source))
     for module, listed in PARTS.findall(source):
         names |= {f"{module}.{name}" for name in LISTED.findall(listed)}
@@ -72,7 +53,7 @@ def _imported(source: str) -> set[str]:
 
 @cache
 def _files(name: str, root: Path) -> tuple[Path, ...]:
-    """Return the files of a name, which may be a module or something in it, and of its packages."""
+    """Return the files of a module, or of a name in it, and of the packages around it."""
     path = root.joinpath(*name.split("."))
     candidates = [path.with_suffix(".py"), path.parent.with_suffix(".py")]
     candidates += [folder / "__init__.py" for folder in (path, *path.parents) if folder != root]

@@ -1,6 +1,7 @@
-"""End a sitting: `./shell deathmatch sitting DATASET NAME`, as a run does after its last trial.
+"""Judge a sitting: `./shell deathmatch sitting DATASET NAME`, as a run does after its last trial.
 
-Accepted, its trials are packed with those that the experiment has; refused, they are packed aside.
+The trials of an accepted sitting are packed with the experiment's other trials, those of a refused
+one in an archive of their own.
 """
 
 import argparse
@@ -24,10 +25,10 @@ UTC = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def main(given: argparse.Namespace) -> int:
-    """Judge the sitting named on the command line, and keep it; return 0.
+    """Judge the sitting named on the command line, and pack its trials; return 0.
 
-    Raises UserError for a sitting that is not whole, and for one that is refused, once it is set
-    aside.
+    Raises UserError for a sitting that lacks trials, and for one that is refused, once its trials
+    are packed.
     """
     dataset, name = given.dataset, given.sitting
     held = Inventory(dataset, Choice(sittings=(name,)))
@@ -36,10 +37,10 @@ def main(given: argparse.Namespace) -> int:
         what = f"{len(held.missing)} of the {len(held.chosen)} trials of {name} are missing"
         if name in sittings.accepted(dataset):
             again = as_typed(f"deathmatch unpack {dataset}")
-        raise UserError(what, f"data/{dataset}", f"get them first: {again}")
+        raise UserError(what, f"data/{dataset}", f"first run {again}")
     before = sittings.latest(dataset).get(name)
     attempt = _attempt(dataset, name, list(held.measured.values()), given.refuse, before)
-    # A run in a clone that has no file of it in build/ asks again.
+    # A run in another clone, which has no file of the sitting in build/, judges it again.
     judged = before and not before.refused and before.began == attempt.began
     if judged and not given.refuse:
         print(f"{name}: {before}", file=sys.stderr)
@@ -58,7 +59,7 @@ def _numbers(attempt: Attempt) -> str:
 
 
 def _keep(held: Inventory, attempt: Attempt) -> None:
-    """Add the attempt to what is kept; pack its trials with the experiment's, or aside."""
+    """Record the attempt; pack its trials with the experiment's, or separately if refused."""
     dataset, trials = held.dataset, list(held.measured)
     experiment = trials[0].experiment.name
     folder = held.folder / experiment
@@ -82,7 +83,7 @@ def _keep(held: Inventory, attempt: Attempt) -> None:
 def _attempt(
     dataset: str, name: str, measured: Sequence[Path], refused: str, before: Attempt | None
 ) -> Attempt:
-    """Return the attempt at a sitting of these records; `before` is the one before it."""
+    """Return the attempt at a sitting that has these records; `before` is the one before it."""
     read = list(map(records.read, measured))
     experiment = read[0]["experiment"]
     points = tidy.frames(experiment, measured)["points"]
@@ -113,7 +114,7 @@ def _accepted(dataset: str, experiment: str) -> tuple[str, ...]:
 
 
 def _before(dataset: str, name: str, one: Mapping[str, Any]) -> pl.DataFrame | None:
-    """Return the points of the other accepted sittings on the CPU of a record; None of none."""
+    """Return the points of the other accepted sittings on a record's kind of CPU; None if none."""
     experiment, cpu = one["experiment"], one["machine"]["cpu"]
     others = tuple(kept for kept in _accepted(dataset, experiment) if kept != name)
     held = Inventory(dataset, Choice(sittings=others)).measured if others else {}

@@ -1,4 +1,4 @@
-"""How a run ends: its results, where the paper is, what failed and why, what to run next."""
+"""The text at the end of a run: its results, where the paper is, what failed, what to run next."""
 
 import signal
 import sys
@@ -13,35 +13,34 @@ from deathmatch.run import failures
 from deathmatch.run.state import Job, Run
 from deathmatch.run.study import Study
 
-# A dry run does not wait for polars.
+# It imports polars, which takes time that a dry run does not need.
 if TYPE_CHECKING:
     from deathmatch.analysis.outcomes import Outcome
 
 WIDTH = 100  # of a reason: its first line is shown, the rest is in the log
-# It fails where a server could not be measured, and has listed the servers.
-LISTING = "complete"
-# It fails where a sitting is refused.
-JUDGE = "sitting"
+LISTING = "complete"  # the rule that lists the servers that could not be measured, and then fails
+JUDGE = "sitting"  # the rule that fails where a sitting is refused
 
 
 def interrupted_in_order() -> None:
-    """From now on, an interrupt is Snakemake's to handle, which ends its jobs."""
+    """Let Snakemake handle interrupts from now on: it ends its jobs."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def lines(run: Run, stopped: bool) -> str:
-    """Return the three lines; `stopped` if an interrupt or a failure ended it before its time.
+    """Return the text; its last three lines say where the paper is, what failed, what to run next.
 
-    Before them stand wrong answers, in red; why servers could not be measured, unless the run has
-    listed that; the number of each server that was chosen by name, or has none.
+    Before them: wrong answers, in red; why servers could not be measured, unless the run has listed
+    that; the result of each server that was chosen by name, or has no usable number. `stopped`:
+    an interrupt or a failure ended the run early.
     """
     study = run.study
     servers, broken, results, wrong = {}, [], [], []
     try:
         if study.trials:
             servers = failures.failures(study.dataset, study.choice)
-            # What a sitting shows is no result before the dataset is complete.
+            # There are no results before the dataset has all of its sittings.
             results = [] if stopped or study.lacking else _results(study, known=servers)
             wrong = [] if stopped else _alarms(study)
     except UserError as error:
@@ -65,12 +64,7 @@ def lines(run: Run, stopped: bool) -> str:
         [
             *(f"\033[1;31m{text}\033[0m" if sys.stderr.isatty() else text for text in wrong),
             *unlisted,
-            *(
-                f"result: {one.server} in {one.experiment}: {one.quantity.title} {one.number}"
-                if one.number
-                else f"result: {one.server} in {one.experiment}: no usable number, {one.why}"
-                for one in results
-            ),
+            *(f"result: {one.server} in {one.experiment}: {_number(one)}" for one in results),
             *([] if stopped else _findings(study)),
             f"paper:  {_paper(run)}" if study.whole else f"report: {_paper(run)}",
             f"failed: {what[0] + more if what else _nothing(run)}",
@@ -79,13 +73,17 @@ def lines(run: Run, stopped: bool) -> str:
     )
 
 
+def _number(one: "Outcome") -> str:
+    return f"{one.quantity.title} {one.number}" if one.number else f"no usable number, {one.why}"
+
+
 def _paper(run: Run) -> str:
     if run.study.lacking:
         left = sittings.lacking(run.study.dataset)
-        return f"none before the dataset is complete; it lacks {', '.join(left) or 'nothing now'}"
+        return f"none before the dataset is complete; missing: {', '.join(left) or 'nothing now'}"
     made = [path for path in map(Path, run.study.paper) if path.exists()]
     if not made:
-        return "none yet; it is made once all chosen is measured"
+        return "none yet; it is made once all chosen trials are measured"
     where = " and ".join(map(str, made))
     records = [trial.path / "trial.json" for trial in run.study.trials]
     newest = max((r.stat().st_mtime for r in records if r.exists()), default=0)
@@ -94,7 +92,7 @@ def _paper(run: Run) -> str:
 
 
 def _of_server(name: str, failure: failures.Failure) -> str:
-    reason = failure.lines[0]
+    reason = next(filter(str.strip, failure.reason.splitlines()), "no reason recorded")
     reason = reason if len(reason) <= WIDTH else f"{reason[: WIDTH - 1]}…"
     what = f"{failure.outcome}, in {failure.number}"
     return f"{paths.folder(name)} {what}: {reason}; see {failure.folder}"
@@ -114,37 +112,36 @@ def _next(
 ) -> str:  # fmt: skip
     study = run.study
     if broken:
-        return f"remove the folder of that record, and {study.command} measures it again"
+        return f"remove the folder of that record; {study.command} then measures it again"
     if refused := [job for job in jobs if job.rule == JUDGE]:
         return f"{study.command} repeats {', '.join(Path(job.output[0]).name for job in refused)}"
     if jobs:
-        return f"fix what the log says, then {study.command}: what is measured is kept"
+        return f"fix the cause in the log, then {study.command}: finished trials are kept"
     if servers:
         return (
             f"fix {paths.folder(servers[0])}, then {study.command}; to try it again unchanged, "
-            f"before that: {failures.retry(study.dataset, study.choice)}"
+            f"first {failures.retry(study.dataset, study.choice)}"
         )
     if empty:
-        first = "end other work on this machine" if empty[0].by_harness else "find out why"
+        first = "end other work on this machine" if empty[0].by_harness else "find the cause"
         folder = study.folder / empty[0].experiment / empty[0].server
-        return f"{first}, remove {folder}, then {study.command} measures it again"
+        return f"{first}, remove {folder}; {study.command} then measures it again"
     if stopped or not run.standing.ended:
-        return f"{study.command} goes on where this stopped"
+        return f"{study.command} continues where this run stopped"
     if study.lacking:
         left = [f"sitting={name}" for name in sittings.lacking(study.dataset)[:1]]
         typed = as_typed(" ".join(["snakemake --config", f"dataset={study.dataset}", *left]))
-        return (
-            f"commit data/{study.dataset}; then {typed} {'goes on' if left else 'makes the paper'}"
-        )
+        effect = "continues" if left else "makes the paper"
+        return f"commit data/{study.dataset}; then {typed} {effect}"
     if not Path(study.paper[0]).exists():
         return f"{study.command} makes the paper"
     return f"xdg-open {study.paper[0]}"
 
 
 def _findings(study: Study) -> list[str]:
-    """Return a line for each finding that the dataset has data of, and one for all of them.
+    """Return a line for each finding that the dataset has data for, and a line that sums them up.
 
-    None where there is no report.
+    None without a report.
     """
     if study.whole or study.lacking or not Path(study.paper[0]).exists():
         return []
@@ -157,7 +154,7 @@ def _findings(study: Study) -> list[str]:
 
 
 def _alarms(study: Study) -> list[str]:
-    """Return a sentence on each server that answered wrongly in an experiment."""
+    """Return a sentence on each server that gave wrong answers in an experiment."""
     from deathmatch.analysis import card, outcomes
 
     held = [outcomes.labelled(study.dataset, experiment) for experiment in study.measured]
@@ -167,7 +164,7 @@ def _alarms(study: Study) -> list[str]:
 def _results(study: Study, known: Container[str] = ()) -> list["Outcome"]:
     """Return the results of servers chosen by name, and of those without any usable number.
 
-    Without the servers that are `known` to have failed. Raises UserError for a damaged table.
+    Servers `known` to have failed are left out. Raises UserError for a damaged table.
     """
     from deathmatch.analysis.outcomes import labelled, outcomes
 

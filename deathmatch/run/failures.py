@@ -3,7 +3,7 @@
 import argparse
 import shutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.builds import server_commands
@@ -11,16 +11,14 @@ from deathmatch.data import records
 from deathmatch.data.inventory import Inventory
 from deathmatch.errors import as_typed
 from deathmatch.plan import paths, selection
-from deathmatch.plan.record import MEASURED, NOT_BUILT, OUTCOMES
+from deathmatch.plan.record import MEASURED, NOT_BUILT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
-
-UNMEASURED = tuple(outcome for outcome in OUTCOMES if outcome not in MEASURED)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a server could not be measured: the first of its trials, and how many there are."""
+    """Why a server could not be measured: its first such trial, and how many there are."""
 
     outcome: str
     reason: str
@@ -29,20 +27,15 @@ class Failure:
 
     @property
     def number(self) -> str:
-        """How many trials there are, as "1 trial"."""
+        """The number of trials, such as "1 trial"."""
         return f"{self.trials} trial{'' if self.trials == 1 else 's'}"
-
-    @property
-    def lines(self) -> list[str]:
-        """The reason's lines that say something."""
-        return [line for line in self.reason.splitlines() if line.strip()] or ["no reason recorded"]
 
 
 def main(given: argparse.Namespace) -> int:
     """Print each server and variant that could not be measured; return 1 if there is one."""
     chosen = selection.given(given)
     if given.retry:
-        print(f"to be tried again: {', '.join(forget(given.dataset, chosen)) or 'none'}")
+        print(f"to be measured again: {', '.join(forget(given.dataset, chosen)) or 'none'}")
         return 0
     failed = failures(given.dataset, chosen)
     if failed:
@@ -53,30 +46,31 @@ def main(given: argparse.Namespace) -> int:
 
 
 def report(failed: dict[str, Failure], again: str) -> str:
-    """Return the text about `failures`; `again` is the command that forgets them."""
+    """Return the text on `failures`; `again` is the command that removes their records."""
     return "\n".join(
         f"deathmatch: {paths.folder(name)}: {failure.outcome}, in {failure.number}:\n"
         + "".join(f"    {line}\n" for line in failure.reason.splitlines()[-8:])
-        + f"  fix {paths.folder(name)} and run again; or to try it again unchanged: {again}, then"
-        " run again"
+        + f"  fix {paths.folder(name)} and run again; to try it again unchanged: {again}, then run"
+        " again"
         for name, failure in failed.items()
     )
 
 
 def retry(dataset: str, chosen: Choice) -> str:
-    """Return the command that forgets what could not be measured."""
+    """Return the command that removes the records of what could not be measured."""
     return as_typed(" ".join(["snakemake retry --config", f"dataset={dataset}", *chosen.settings]))
 
 
 def failures(dataset: str, chosen: Choice) -> dict[str, Failure]:
     """Return the failure of each server that could not be measured, by name."""
-    by_server: dict[str, Failure] = {}
+    by_server: dict[str, list[tuple[Trial, dict]]] = {}
     for trial, record in _unmeasured(dataset, chosen):
-        first = by_server.get(
-            trial.server.name, Failure(record["outcome"], record["reason"], str(trial.path), 0)
-        )
-        by_server[trial.server.name] = replace(first, trials=first.trials + 1)
-    return by_server
+        by_server.setdefault(trial.server.name, []).append((trial, record))
+    return {
+        name: Failure(record["outcome"], record["reason"], str(trial.path), len(failed))
+        for name, failed in by_server.items()
+        for trial, record in failed[:1]
+    }
 
 
 def forget(dataset: str, chosen: Choice) -> list[str]:
@@ -93,39 +87,40 @@ def forget(dataset: str, chosen: Choice) -> list[str]:
 def _unmeasured(dataset: str, chosen: Choice) -> list[tuple[Trial, dict]]:
     files = Inventory(dataset, chosen).measured
     ordered = [(trial, records.read(files[trial])) for trial in sorted(files, key=files.get)]
-    return [(trial, record) for trial, record in ordered if record["outcome"] in UNMEASURED]
+    return [(trial, record) for trial, record in ordered if not measured(record)]
 
 
 def measured(record: dict) -> bool:
-    """Return whether the server could be measured, whatever became of it under load."""
+    """Return whether the server could be measured, even if it failed under load."""
     return record["outcome"] in MEASURED
 
 
 def line(record: dict, path: Path) -> str:
-    """Return "did not start: ended before it listened (exit status 1); see <log>".
+    """Return the outcome and where to look, given the trial's folder `path`.
 
-    The reason is the first line of the record's, or which answers were wrong, or what became of
-    the server, first and at which rate. `path` is the trial's folder.
+    Such as "did not start: ended before it listened (exit status 1); see <log>".
     """
     reason = reason_of(record)
     text = f"{record['outcome']}{': ' if reason else ''}{reason}"
     if record["outcome"] == NOT_BUILT:
         return f"{text}; see build/servers/{record['server']}/build.log"
     if left_out_bytes := record.get("server_log", {}).get("left_out_bytes"):
-        text += f"; {left_out_bytes / 1e6:,.0f} MB that it printed are left out of its log"
+        text += f"; its log lacks {left_out_bytes / 1e6:,.0f} MB of what it printed"
     in_record = not reason or record["outcome"] == "answers wrongly"
     return f"{text}; see {path}/{'trial.json' if in_record else 'server.log'}"
 
 
 def reason_of(record: dict) -> str:
-    """Return why it is not measured, or what became of it, in one line; empty if all went well."""
-    stated = next(iter(record["reason"].strip().splitlines()), "")
-    # What is stated of a measured trial are known deviations.
-    return _became(record["points"]) or stated
+    """Return what went wrong in a trial, in one line; "" if nothing did.
+
+    It is the first wrong answers, else the server's first failure under load, else the first line
+    of the recorded reason: why it was not measured, or its known deviations.
+    """
+    reason = next(iter(record["reason"].strip().splitlines()), "")
+    return _under_load(record["points"]) or reason
 
 
-def _became(points: list[dict]) -> str:
-    """Return the first wrong answers, or else the first failure of the server."""
+def _under_load(points: list[dict]) -> str:
     for point in points:
         if wrong := point.get("wrong_answers"):
             first = point.get("first_wrong_answer")

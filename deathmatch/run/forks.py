@@ -1,4 +1,4 @@
-"""The fork server of a run, which spares its jobs the start of Python: see `cli.fork_server`."""
+"""Start the fork server of a run, by which its jobs need not start Python: `cli.fork_server`."""
 
 import os
 import signal
@@ -12,10 +12,10 @@ ADDRESS = "DEATHMATCH_FORK_SERVER"
 # unix(7): longer paths cannot be bound.
 _MOST_PATH_BYTES = 107
 _ENVIRONMENT = {
-    # Sets have one order in every run: a notebook's kernel is a fork of the server.
+    # A notebook's kernel is a fork of the server, and sets must have the same order in every run.
     "PYTHONHASHSEED": "0",
-    # polars' allocator returns what it freed after 0.5 s, not 10 s: notebooks and the explorer
-    # share the memory.
+    # polars' allocator returns freed memory after 0.5 s, not 10 s: notebooks and the explorer run
+    # at the same time.
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:500,muzzy_decay_ms:0",
 }
 
@@ -23,7 +23,7 @@ _ENVIRONMENT = {
 def begin(folder: Path) -> None:
     """Start the server for the jobs of this process; its socket is in `folder`.
 
-    Where it cannot be reached, jobs start a Python of their own.
+    A job that cannot reach it starts Python.
     """
     path = folder / "forks"
     if len(os.fsencode(path)) > _MOST_PATH_BYTES:
@@ -31,10 +31,10 @@ def begin(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(path))
         listener.listen(64)
-        # Opened here: once this process is dead, the server's parent is another one.
+        # Opened here, not by the server: if this process ends first, its pid means nothing there.
         own = os.pidfd_open(os.getpid())
         given = [listener.fileno(), own]
-        # An interrupt while it starts is for the run; the server has it blocked from the beginning.
+        # The server inherits the block, so that an interrupt during its start does not end it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         subprocess.Popen(
             [sys.executable, "-m", "deathmatch.cli.fork_server", *map(str, given)],

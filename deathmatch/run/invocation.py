@@ -1,4 +1,4 @@
-"""One invocation of Snakemake: the study that it is about, and what comes before its first job."""
+"""One invocation of Snakemake: its study, and the preparations before its first job."""
 
 import os
 import sys
@@ -27,19 +27,19 @@ from deathmatch.run import (
 from deathmatch.run.state import Run
 from deathmatch.run.study import Study
 
-# What the command line of a job on a node, which names only that job, does not say.
+# Passed to jobs on nodes, whose command lines name only the job.
 ONLY_PAPER = "DEATHMATCH_ONLY_PAPER"
 
 
 class Invocation:
-    """An invocation of Snakemake; `latest` is that of this process, for its logger."""
+    """An invocation of Snakemake; `latest` is this process's, for its logger."""
 
     latest: "Invocation | None" = None
 
     def __init__(self, workflow, config: dict, dataset_chosen: bool) -> None:
         """Check `config`; `dataset_chosen` says whether the command line names a dataset.
 
-        Raises WorkflowError with what a user must fix in it.
+        Raises WorkflowError for a mistake that the user can fix.
         """
         self.workflow, self.config = workflow, config
         self.run: Run | None = None
@@ -62,12 +62,12 @@ class Invocation:
 
     @property
     def choice(self) -> Choice:
-        """The servers and experiments that are chosen."""
+        """The chosen servers and experiments."""
         return selection.given(self.settings)
 
     @property
     def machine(self) -> str:
-        """The resource that a trial takes whole: this machine's, or that of its testbed."""
+        """The resource that a trial takes completely: this machine's, or its testbed's."""
         bed = files.testbed(self.settings.testbed)
         sides = (bed.server, *bed.client_sides)
         here = bed.kind != "ssh" or any(side.ssh is None for side in sides)
@@ -76,7 +76,7 @@ class Invocation:
     def experiments(self, searched: bool) -> str:
         """Return a pattern of the experiments whose trials search for a capacity, or of the others.
 
-        They have one table more. "-" if there is none.
+        Those that search have one more table. "-" if there are none.
         """
         spec = files.dataset(self.settings.dataset)
         names = [name for name in spec.experiments if (PROBES in spec.tables(name)) is searched]
@@ -84,12 +84,12 @@ class Invocation:
 
     @property
     def measured_dataset(self) -> str:
-        """The dataset whose trials and tables may be made; "-" where it is only read."""
+        """The dataset whose trials and tables may be made; "-" if it is frozen."""
         return "-" if files.dataset(self.settings.dataset).frozen else self.settings.dataset
 
     @cached_property
     def only_paper(self) -> bool:
-        """Whether only the paper is asked for, from the trials that have been measured."""
+        """Whether only the paper is made, from the trials measured so far."""
         if self.workflow.remote_exec:
             return bool(os.environ.get(ONLY_PAPER))
         targets = snakemake_internals.targets(self.workflow)
@@ -97,16 +97,16 @@ class Invocation:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether jobs are done on other machines, the nodes of a cluster."""
+        """Whether jobs run on other machines, the nodes of a cluster."""
         workflow = self.workflow
         submits = workflow.resource_settings.nodes is not None if workflow.dryrun else False
         return workflow.remote_exec or not workflow.local_exec or submits
 
     @cached_property
     def study(self) -> Study:
-        """The study, checked; in the process that the user started, it is also reported.
+        """The study, checked; the process that the user started also prints a summary.
 
-        Raises WorkflowError with what a user must fix; the logger shows `refusal` alone.
+        Raises WorkflowError for a mistake that the user can fix; the logger shows only `refusal`.
         """
         try:
             return self._study()
@@ -115,11 +115,11 @@ class Invocation:
             raise WorkflowError(str(error)) from None
 
     def of_dataset(self, name: str) -> Study:
-        """Return the study, for files of a dataset; WorkflowError if it is about another one."""
+        """Return the study; raise WorkflowError if it is of another dataset than `name`."""
         if name != self.study.dataset:
             self.refusal = UserError(
-                f"this run of snakemake is about the dataset {self.study.dataset}, not {name}",
-                remedy=f"name the other one: snakemake --config dataset={name}",
+                f"this run of snakemake makes the dataset {self.study.dataset}, not {name}",
+                remedy=f"choose the other one: snakemake --config dataset={name}",
             )
             raise WorkflowError(str(self.refusal))
         return self.study
@@ -142,12 +142,11 @@ class Invocation:
             print(study.listing())
         if self.workflow.dryrun and files.dataset(study.dataset).sittings and not study.frozen:
             print(sittings.table(study.dataset))
-        said = [study.summary(), *study.builds_line(), *study.changed_lines(), *study.left_out()]
-        print(*said, sep="\n", file=sys.stderr)
+        print(study.summary(), *study.notes(), sep="\n", file=sys.stderr)
         return study
 
     def trial(self, folder: str) -> tuple[int, Trial]:
-        """Return a trial's place in the order, and the trial; it is made due if it must be."""
+        """Return a trial's place in the order, and the trial; make it due if it is not measured."""
         place, trial = self.study.order[folder]
         wanted = self.workflow.is_main_process and not self.only_paper
         if wanted and trial not in self.study.records:
@@ -155,9 +154,9 @@ class Invocation:
         return place, trial
 
     def begin(self) -> None:
-        """Take the checkout and make it ready for the first job: the Snakefile's `onstart`.
+        """Lock the checkout and prepare it for the first job: the Snakefile's `onstart`.
 
-        Raises WorkflowError if another run has the checkout.
+        Raises WorkflowError if another run has locked it.
         """
         exit_summary.interrupted_in_order()
         try:
@@ -182,13 +181,13 @@ class Invocation:
             forks.begin(checkout.keep_temporary())
 
     def ending(self, stopped: bool) -> str | None:
-        """Return what to say at the end of the run; `stopped` if it ended before its time."""
+        """Return the text at the end of the run; `stopped` if it ended early."""
         return exit_summary.lines(self.run, stopped) if self.run else None
 
 
 def _wait() -> None:
-    """Wait for a quiet machine, and say so; WorkflowError for an interrupt meanwhile."""
+    """Wait for a quiet machine, and print that; raise WorkflowError if interrupted."""
     try:
         subcommands.wait_for_the_machine(lambda text: print(f"this run {text}", file=sys.stderr))
     except KeyboardInterrupt:
-        raise WorkflowError("interrupted as it waited: nothing was measured") from None
+        raise WorkflowError("interrupted while waiting: nothing was measured") from None

@@ -1,8 +1,8 @@
 """Measure servers, and write their card: `./shell deathmatch measure A [B ...]`.
 
-One server is compared with yardsticks: each round has a trial of each, which offers all the same
-rates, and then searches for the server's capacity. Two are compared in blocks of four trials, ABBA
-or BAAB. Of several, the first is compared with the others as with yardsticks.
+One server is compared with yardsticks: each round has a trial of each, which offers the same rates
+to all and then searches for the server's capacity. Two servers are compared in blocks of four
+trials, ABBA or BAAB. With more, the first is compared with the others as with yardsticks.
 """
 
 import argparse
@@ -30,17 +30,17 @@ from deathmatch.plan.trial import Trial
 from deathmatch.run import checkout, failures, progress, subcommands
 
 ROUNDS = 3
-# The interval of two is 12.7 standard errors to either side (Student 1908), and says nothing.
+# With two, an interval has 12.7 standard errors on either side (Student 1908): too wide to use.
 LEAST_BLOCKS = 3
 SEED = 1
 WORSE = 4
-"""The exit status where `--fail-if` is so."""
+"""The exit status if the condition of `--fail-if` holds."""
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one call measures."""
+    """The servers, or their settings, that one call compares, and how."""
 
     dataset: str
     experiment: str
@@ -50,9 +50,9 @@ class Run:
     seed: int
 
     def rounds(self) -> Iterator[list[tuple[int, Trial]]]:
-        """Yield the trials of each round in their order, each with its side's number.
+        """Yield the trials of each round in order, each with the number of its side.
 
-        A round of a pair is a block of four trials, others have a trial of each variant of a side.
+        A round of a pair is a block of four trials; another has a trial of each side's variants.
         """
         variants = [plan.variants(side, self.experiment, not self.pair) for side in self.sides]
         earlier: Counter = Counter()
@@ -70,8 +70,16 @@ class Run:
                     trials.append((which, trial))
             yield trials
 
+    def tidied(self) -> Experiment:
+        """Write the tables of what was measured, and return them."""
+        subcommands.run("tidy", f"data/{self.dataset}/{self.experiment}")
+        return Experiment(self.dataset, self.experiment)
+
     def _order(self, number: int) -> list[int]:
-        """Return the numbers of the sides; of a card, the subject first in the first round."""
+        """Return the numbers of the sides in a round's order.
+
+        In the first round of a card, the subject, which is 0, is first.
+        """
         if self.pair:
             return [paired.SIDES.index(side) for side in paired.order(self.seed, number)]
         order = random.Random(f"{self.seed}/{number}").sample(
@@ -80,10 +88,10 @@ class Run:
         return sorted(order, key=bool) if number == 1 else order
 
     def measure(self, ends: float, most: float) -> tuple[int, int]:
-        """Measure round after round while there is time; return how many, and an exit status.
+        """Measure rounds while there is time; return how many are complete, and an exit status.
 
-        `most` rounds, and one at least. A pair's trial that fails ends the run with its status, and
-        so do one that cannot begin and a card's subject that answers wrongly from the start.
+        At least one round, and at most `most`. These end the run: a trial that cannot begin, a
+        failed trial of a pair, and a card's subject that could not be measured.
         """
         checkout.make_folders(self.dataset)
         done = 0
@@ -102,13 +110,13 @@ class Run:
                         return 1, subcommands.WRONG
                 done = number
         except KeyboardInterrupt:
-            _say("interrupted: what whole rounds show follows")
+            _say("interrupted: the results of complete rounds follow")
             return done, INTERRUPTED
         return done, 0
 
 
 def main(given: argparse.Namespace) -> int:
-    """Measure as the command line says, write the card, return the exit status."""
+    """Measure the servers of the command line and write the card; return the exit status."""
     named = tuple(map(plan.side, given.servers))
     pair = len(named) == 2
     tolerated = _tolerated(given, pair)
@@ -124,7 +132,7 @@ def main(given: argparse.Namespace) -> int:
     sides = tuple(dict.fromkeys(named))
     if len({side.server for side in sides}) < len(sides):
         what = "settings of one server are compared two at a time"
-        raise UserError(what, remedy=f"measure {sides[0]} {sides[1]}")
+        raise UserError(what, remedy=f"choose two: measure {sides[0]} {sides[1]}")
     if len(sides) == 1:
         others = plan.yardsticks(files.server(sides[0].server), experiment, progress.build_s)
         sides += tuple(others)
@@ -133,18 +141,21 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _tolerated(given: argparse.Namespace, pair: bool) -> float | None:
-    """Return the share in `--fail-if slower-than 5 %`, None without it; UserError if wrong."""
+    """Return the share in `--fail-if slower-than 5 %`, None without it.
+
+    Raises UserError for a wrong condition or statistic.
+    """
     if given.statistic not in paired.STATISTICS:
-        what = f"{given.statistic!r} is not compared"
-        raise UserError(what, "--statistic", f"choose of {', '.join(paired.STATISTICS)}")
+        what = f"{given.statistic!r} cannot be compared"
+        raise UserError(what, "option --statistic", f"choose one of {', '.join(paired.STATISTICS)}")
     if given.fail_if is None:
         return None
     if not pair:
-        what = "only two servers have a verdict that a run can fail by"
+        what = "the option needs exactly two servers"
         raise UserError(what, "option --fail-if", "name two: measure A B --fail-if slower-than 5 %")
     asked = re.fullmatch(r"slower-than (\d+(?:\.\d+)?) ?%", " ".join(given.fail_if))
     if asked is None:
-        what = f"{' '.join(given.fail_if)!r} is no condition"
+        what = f"{' '.join(given.fail_if)!r} is not a condition"
         raise UserError(what, "option --fail-if", 'write "slower-than 5 %"')
     return float(asked[1]) / 100
 
@@ -173,18 +184,15 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
     if not blocks:
         return status
     write(blocks)
-    _tidy(run)
-    held = Experiment(run.dataset, run.experiment)
+    held = run.tidied()
     measured = [
         Measured(
-            number,
-            place,
-            paired.SIDES[which],
+            number, place, paired.SIDES[which],
             held.points.filter(server=trial.server.name, variant=trial.variant.name, n=trial.n),
         )
         for number, trials in zip(range(1, blocks + 1), run.rounds())
         for place, (which, trial) in enumerate(trials, 1)
-    ]
+    ]  # fmt: skip
     rows = paired.rows(measured, run.seed, given.statistic)
     made = card.of_pair(held, run.sides, measured, rows, run.seed, _typed())
     card.show(made, given.json)
@@ -196,20 +204,20 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
 
 
 def _check_time(run: Run, minutes: float, offered_s: float) -> None:
-    """Raise UserError if the time is too short for blocks that give an interval."""
+    """Raise UserError if the time is too short for LEAST_BLOCKS."""
     around_s = progress.OVERHEAD_S + progress.START_STOP_S
     warm_up_s = max(trial.warm_up_s for _, trial in next(run.rounds()))
     least = LEAST_BLOCKS * 4 * (offered_s + around_s + warm_up_s) / 60
     if minutes < least:
         raise UserError(
             f"{minutes:g} minutes are too few for {LEAST_BLOCKS} blocks of four trials",
-            "--minutes",
-            f"give it {least:.1f} at least, fewer --rates, or a shorter --duration",
+            "option --minutes",
+            f"set at least {least:.1f}, or use fewer --rates, or a shorter --duration",
         )
 
 
 def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
-    """Measure a server and yardsticks, each at rates of its own; return the exit status."""
+    """Measure a server and yardsticks; return the exit status."""
     subcommands.hold()
     subcommands.wait_for_the_machine(_say)
     ends = time.monotonic() + 60 * given.minutes
@@ -230,20 +238,15 @@ def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
         return status
     if rounds < ROUNDS and not status:
         _say(f"no time for round {rounds + 1} of {ROUNDS}")
-    _tidy(run)
-    held = Experiment(run.dataset, run.experiment)
+    held = run.tidied()
     made = card.of_subject(held, run.sides, ROUNDS, _typed())
     card.show(made, given.json)
     return status or (subcommands.WRONG if subject.server in alarms(held) else 0)
 
 
 def _typed() -> str:
-    """Return the command that this process was called with."""
+    """Return the command that started this process, as a user types it."""
     return as_typed(f"deathmatch {shlex.join(sys.argv[1:])}")
-
-
-def _tidy(run: Run) -> None:
-    subcommands.run("tidy", f"data/{run.dataset}/{run.experiment}")
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""How far a dataset is, and how long its builds and trials will still take."""
+"""The progress of a dataset, and estimates of how long its builds and trials will take."""
 
 import json
 import math
@@ -6,30 +6,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from deathmatch.builds import nix, server_build, server_commands
+from deathmatch.builds import nix, server_build
 from deathmatch.capacity_search import search
 from deathmatch.data import inventory, records
 from deathmatch.errors import UserError
 from deathmatch.plan.record import LEAST_ROUNDS
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
-from deathmatch.run.failures import UNMEASURED
+from deathmatch.run import failures
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
 START_STOP_S = 2  # start, checks and stop, without the warm-up
-# What a round of `measure.churn` takes besides its messages: openings, closing handshakes, the
-# start of a process.
+# A round of `measure.churn` without its messages: opening and closing connections, and the start of
+# a process.
 BETWEEN_ROUNDS_S = 0.6
-BETWEEN_PROBES_S = 0.5  # the client's start, what is late, the check that the server answers
-# What the plan says counts as much as so many trials: a first one that is short, or slow, does not
-# yet decide how long hundreds of others take.
+BETWEEN_PROBES_S = 0.5  # the client's start, late answers, the check that the server answers
+# The plan's estimate has the weight of this many trials, so that one short or slow trial at the
+# beginning does not change the estimate of hundreds of others much.
 PLAN_WEIGHT_TRIALS = 3
 
 
 def seconds(trial: Trial) -> float:
     """Return a first estimate of how long the trial takes, as if each rate were an overload.
 
-    Then as much as was open at its end is waited for, until the client's time-out; not in a closed
+    After an overload the client waits for the open connections until its time-out; not in a closed
     loop.
     """
     plan, duration_s = trial.plan, trial.duration_s or 0
@@ -44,7 +44,7 @@ def seconds(trial: Trial) -> float:
 
 
 def _churn_s(trial: Trial) -> float:
-    """Return how long connections come and go, if their rate is steady from the beginning."""
+    """Return how long the churn of connections takes, if its rate is steady from the beginning."""
     churn = trial.experiment.churn
     if churn is None:
         return 0
@@ -52,16 +52,16 @@ def _churn_s(trial: Trial) -> float:
 
 
 def measured(trials: Iterable[Trial], testbed: str, root: Path = Path()) -> dict[Trial, dict]:
-    """Return the records, as in `trial.json`, of those trials that need not be measured again.
+    """Return the records, as in `trial.json`, of the trials that need not be measured again.
 
-    They ended as specified now, on the testbed on which they would run now; `testbed` is the
-    default one. Raises UserError that names every record that is not whole.
+    They have the present specification and testbed; `testbed` is the default one. Raises UserError
+    that names every damaged record.
     """
     return on_testbed(specified(trials, root), testbed)
 
 
 def on_testbed(measured: dict[Trial, dict], testbed: str) -> dict[Trial, dict]:
-    """Return those of the records that were measured where they would be now."""
+    """Return the records of trials that would be measured on the same testbed now."""
     return {
         trial: record for trial, record in measured.items()
         if record["testbed"] == trial.testbed(testbed)
@@ -69,10 +69,10 @@ def on_testbed(measured: dict[Trial, dict], testbed: str) -> dict[Trial, dict]:
 
 
 def specified(trials: Iterable[Trial], root: Path = Path()) -> dict[Trial, dict]:
-    """Return the records of those trials that ended as specified now, on any testbed.
+    """Return the records of the trials that have the present specification, on any testbed.
 
     A trial whose server, experiment or dataset has changed since is left out. Raises UserError that
-    names every record that is not whole.
+    names every damaged record.
     """
     fitting, broken = {}, []
     for trial in trials:
@@ -94,13 +94,13 @@ def specified(trials: Iterable[Trial], root: Path = Path()) -> dict[Trial, dict]
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a run is; times in seconds."""
+    """The progress of a run."""
 
     done: int
     failed: int
     total: int
     wait_s: float
-    """Estimated, of the trials that are not done and the builds before them."""
+    """An estimate of how long the trials that are left take, with the builds before them."""
 
     @property
     def ended(self) -> bool:
@@ -109,14 +109,14 @@ class Standing:
 
 
 def standing(trials: list[Trial], done: dict[Trial, dict], builds_s: float = 0) -> Standing:
-    """Return how many of the trials are done, how many of these failed, and what the rest takes.
+    """Return how many trials are done, how many of these failed, and how long the rest takes.
 
-    `done` holds the records of those that are `measured`. One that could not be measured is done,
-    and failed; it does not say how long the others take. `builds_s` is how long the builds take
-    that come before the next trial.
+    `done` holds the records of those that are `measured`. A trial whose server could not be
+    measured is done, and failed; its duration is not used for the estimate. `builds_s` is how long
+    the builds before the next trial take.
     """
     ended = [trial for trial in trials if trial in done]
-    failed = {trial for trial in ended if done[trial]["outcome"] in UNMEASURED}
+    failed = {trial for trial in ended if not failures.measured(done[trial])}
     timed = [trial for trial in ended if trial not in failed and done[trial].get("wall_us")]
     ratio = _ratio({trial: done[trial]["wall_us"] / 1e6 + OVERHEAD_S for trial in timed})
     due = [trial for trial in trials if trial not in done]
@@ -127,7 +127,7 @@ def standing(trials: list[Trial], done: dict[Trial, dict], builds_s: float = 0) 
 
 
 def _ratio(took_s: dict[Trial, float]) -> float:
-    """Return the ratio of what trials took to what was estimated, from 1 before the first."""
+    """Return the ratio of the measured to the estimated durations of trials; 1 without trials."""
     if not took_s:
         return 1
     planned_s = sum(map(seconds, took_s))
@@ -136,7 +136,7 @@ def _ratio(took_s: dict[Trial, float]) -> float:
 
 
 def line(now: Standing) -> str:
-    """Return "12 of 36 trials, 1 failed, about 9 min left"; "all measured" only if all are."""
+    """Return "12 of 36 trials, 1 failed, about 9 min left", or "36 of 36 trials, all measured"."""
     failed = f"{now.failed} failed" if now.failed else ""
     if now.ended:
         rest = failed or "all measured"
@@ -146,25 +146,19 @@ def line(now: Standing) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return "9 min", in whole minutes, upward; "2 h 5 min" from two hours on."""
+    """Return "9 min", in whole minutes, rounded up; "2 h 5 min" from two hours on."""
     minutes = max(1, math.ceil(seconds / 60))
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
+# Guesses for builds on two idle cores, until a build here has been recorded: by the registry of the
+# packages; of a server's own sources, which may install packages; with `slow_build`.
 REGISTRY_S = {"cargo": 90, "go": 30, "npm": 10, "maven": 15, "pypi": 10}
-"""Rough guesses for a build on two idle cores, by the registry of its packages.
-
-They serve until a build has been recorded here, which then counts instead."""
-
-OWN_S = 10
-"""A build of a server's own sources, which also installs Debian packages or unpacks others."""
-
-SLOW_S = 300
-"""A build that `slow_build` says takes minutes."""
+OWN_S, SLOW_S = 10, 300
 
 
 def build_s(server: Server) -> float:
-    """Return how long the server's build will take if nothing else is built meanwhile."""
+    """Return an estimate of how long the server's build takes if no other build runs."""
     measured_s = _last_build_s(server)
     if measured_s is not None:
         return measured_s
@@ -178,19 +172,16 @@ def build_s(server: Server) -> float:
 
 def _last_build_s(server: Server) -> float | None:
     """Return how long its last build took, even of other sources; None if unknown."""
-    folder = server_commands.build_dir(server.name)
-    for name in (server_build.RECORD, server_build.GOOD):
-        try:
-            return json.loads((folder / name).read_text())["wall_us"] / 1e6
-        except (FileNotFoundError, KeyError, ValueError):
-            continue
+    for file in (server_build.RECORD, server_build.GOOD):
+        if wall_us := server_build.record_of(server.name, file).get("wall_us"):
+            return wall_us / 1e6
     return None
 
 
 def builds_s(servers: Iterable[Server]) -> float:
-    """Return how long all of them take, as `workflow/build.smk` orders them: the longest first.
+    """Return how long the builds of servers take, in the order of `workflow/build.smk`.
 
-    Two are built at a time; with Nix, one.
+    The longest begins first. Two are built at a time; with Nix, one.
     """
     ends_s = [0.0] if nix.chosen() else [0.0, 0.0]
     for took_s in sorted(map(build_s, servers), reverse=True):

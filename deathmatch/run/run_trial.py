@@ -1,8 +1,8 @@
 """Run one trial: `./shell deathmatch trial data/<dataset>/<experiment>/<server>/<variant>/<n>`.
 
-Checks what the trial needs, builds what is not built, runs `measure.trial` in a sandbox, and says
-in one line how it ended. Status 1 means that the trial itself could not be run; UNMEASURED that its
-server could not be measured. That is a result too, with status 0 by `--any-outcome`, for Snakemake.
+Checks what the trial needs, builds what is not built, runs `measure.trial` in a sandbox, and prints
+the outcome in one line. Exit status 1: the trial could not be run. UNMEASURED: its server could not
+be measured, which is a result; with `--any-outcome`, as Snakemake runs it, that is status 0.
 """
 
 import argparse
@@ -33,12 +33,15 @@ from deathmatch.plan.trial import Trial
 from deathmatch.run import checkout, failures, progress, sittings
 
 LEAST_FREE_BYTES = 200_000_000
-# Exit status; 2 is that of a command line that cannot be read.
+# Exit status; 2 is that of a wrong command line.
 UNMEASURED = 3
 
 
 def preload(words: Sequence[str]) -> None:
-    """Do what a trial with these words needs and later ones too; whatever changes is done again."""
+    """Fill the caches that a trial with these words shares with later ones.
+
+    Each cache notices changes. `cli.fork_server` calls this before it forks.
+    """
     files.servers()
     toolchain.harness()
     for client in registry.CLIENTS:
@@ -59,24 +62,23 @@ def main(given: argparse.Namespace) -> int:
         return status
     record = records.read(trial.path / "trial.json")
     print(f"[trial] {failures.line(record, trial.path)}", file=sys.stderr)
-    # Files that are ignored may be new. Elsewhere, the build here says nothing.
+    # The trial may have changed .gitignore. On other machines, other builds were measured.
     paths.ignored.cache_clear()
     if bed.kind != "ssh" and (changed := server_build.changes(trial.server)):
-        says = f"while it was measured, {changed}, so that the next run measures it again"
+        warning = f"during the trial, {changed}: the next run measures it again"
         remedy = "if the server writes that, let it write into {build}, or name it in .gitignore"
-        print(f"[trial] {says}; {remedy}", file=sys.stderr)
+        print(f"[trial] {warning}; {remedy}", file=sys.stderr)
     return 0 if given.any_outcome or failures.measured(record) else UNMEASURED
 
 
 def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
-    """Measure it in a sandbox on this machine; return the exit status.
+    """Measure a trial in a sandbox on this machine; return the exit status.
 
     `default` is the testbed of the dataset's trials whose factors name no other.
     """
-    # Here, as a build may download and the sandbox has no network.
+    # Before the sandbox, which has no network: a build may download.
     built = server_build.built(trial.server)
-    needed = clients.needed(trial.experiment.name, trial.load_generator)
-    clone.Clone().clients(needed, f"experiment {trial.experiment.name!r}")
+    clone.Clone().clients(*clients.of_trial(trial))
     _check_tools(trial, bed, default, toolchain.harness(), built)
     _warn_of_one_cpu()
     return sandbox.call(
@@ -85,14 +87,12 @@ def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
 
 
 def _on_machines(trial: Trial, bed: plan.Testbed, default: str) -> int:
-    """Measure it on the testbed's machines; return the exit status. `default` as above."""
+    """Measure a trial on the testbed's machines; return the exit status. `default` as above."""
     hosts = ssh_testbed.connect(bed, trial.spec()["sysctl"], clone.on)
     try:
-        needed = clients.needed(trial.experiment.name, trial.load_generator)
-        where = f"experiment {trial.experiment.name!r}"
-        # As they build side by side, each waits for the slowest only.
+        # All of them build at the same time.
         testbed.together(
-            partial(hosts.installations[client.name].clients, needed, where)
+            partial(hosts.installations[client.name].clients, *clients.of_trial(trial))
             for client in hosts.clients
         )
         built = hosts.installations[testbed.SERVER].built(trial.server)
@@ -115,7 +115,7 @@ def _warn_of_one_cpu() -> None:
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) == 1:
         note = testbed.shared_note({"server": cpus, "client": cpus})
-        print(f"[trial] this machine gives us one CPU: {note}", file=sys.stderr)
+        print(f"[trial] only one CPU may be used here: {note}", file=sys.stderr)
 
 
 def _check_disk(path: Path) -> None:
@@ -137,24 +137,24 @@ def _check_tools(
     try:
         others = comparable(trial, matrix.possible(trial.dataset), default)
     except UserError:
-        # Another server's file may be broken meanwhile: this trial is measured all the same.
+        # Another server's file may be broken; this trial is measured anyway.
         return
     records = [(str(other.path), record) for other, record in others.items()]
     if records:
         where = "this testbed now" if bed.kind == "ssh" else "this machine now"
         names = trial.experiment.name, trial.n, trial.server.name
-        where, now = tool_differences.entry(where, *names, harness, built["tools"])
-        now |= {} if bed.kind == "ssh" else {"machine": hardware.describe()}
-        tool_differences.check(trial.dataset, [*records, (where, now)])
-        sittings.check_machine(trial.dataset, [*records, (where, now)])
+        machine = None if bed.kind == "ssh" else hardware.describe()
+        records.append(tool_differences.entry(where, *names, harness, built["tools"], machine))
+        tool_differences.check(trial.dataset, records)
+        sittings.check_machine(trial.dataset, records)
 
 
 def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Trial, dict]:
-    """Return the records of its dataset to compare a trial's tools with.
+    """Return the records of its dataset to compare a trial's tools with, by trial.
 
-    They are the records of its own server and one of another server, preferably of the same
-    round: the run has compared all records before, and each trial since was compared so.
-    `default` is as in `progress.measured`. Reading every record would take longer with each trial.
+    Those of its server and one of another server, preferably of the same round. They suffice: the
+    run compared all records before its first trial, and each trial since was compared in this way;
+    to read all of them would take longer with each trial. `default` is as in `progress.measured`.
     """
     others = [other for other in possible if other != trial]
     own = [other for other in others if other.server.name == trial.server.name]
@@ -163,7 +163,7 @@ def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Tr
     for other in sorted(others, key=lambda other: (other.experiment.name, other.n) != own_round):
         if other.server.name == trial.server.name:
             continue
-        # The next trial says the same of a record that cannot be read.
+        # Any other record serves as well as one that cannot be read.
         with contextlib.suppress(UserError):
             if record := progress.measured([other], default):
                 return same | record

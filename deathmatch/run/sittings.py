@@ -1,4 +1,4 @@
-"""What a dataset's sittings will take, how far they are, and what a run of them must keep to."""
+"""A dataset's sittings: their estimated times, their progress, and the checks before a run."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,19 +15,18 @@ from deathmatch.plan.trial import Trial
 from deathmatch.run import progress
 
 MOST_H = 2
-# `./shell` on a new machine, from its first word to its last package.
-SET_UP_S = 300
-# Of archive and tables together: xz packs their raw logs with the longest search.
+SET_UP_S = 300  # the first `./shell` on a new machine
+# Per MB of archive and tables: xz packs the raw logs at its slowest setting.
 ARCHIVE_S_PER_MB = 20
 HEADER = ("sitting", "experiment", "rounds", "trials", "hours", "MB", "state")
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A sitting with its trials.
+    """A sitting with its trials and estimates.
 
-    `hours` with builds, set-up and archiving; `megabytes` of archive and tables, None where no
-    trial of its experiment was measured.
+    `hours` include builds, set-up and archiving; `megabytes` are those of archive and tables, None
+    if no trial of its experiment was measured.
     """
 
     sitting: Sitting
@@ -36,9 +35,9 @@ class Planned:
     megabytes: float | None
 
     def row(self, attempt: sittings.Attempt | None) -> tuple[str, ...]:
-        """Return its row in the table of a dry run; `attempt` is the last one, if there is any."""
+        """Return its row in the table of a dry run; `attempt` is the last one, if there was one."""
         there = sum(inventory.of_trial(trial).exists() for trial in self.trials)
-        state = f"not measured, {there} trials are there" if there else "not measured"
+        state = f"not measured, has {there} trials" if there else "not measured"
         held = sorted({trial.n for trial in self.trials})
         whole = len(held) > 1 and held[-1] - held[0] == len(held) - 1
         rounds = f"{held[0]}-{held[-1]}" if whole else ",".join(map(str, held))
@@ -65,7 +64,7 @@ def planned(dataset: str) -> list[Planned]:
 
 
 def table(dataset: str) -> str:
-    """Return the dataset's sittings as lines of text, below HEADER."""
+    """Return a text table of the dataset's sittings, below HEADER."""
     latest = sittings.latest(dataset)
     rows = [HEADER, *(one.row(latest.get(one.sitting.name)) for one in planned(dataset))]
     widths = [max(map(len, column)) for column in zip(*rows)]
@@ -73,10 +72,11 @@ def table(dataset: str) -> str:
 
 
 def check(dataset: str, chosen: Choice, due: Collection[Trial], only_paper: bool) -> None:
-    """Raise UserError for a sitting that takes longer than MOST_H, and for what cannot be done.
+    """Raise UserError for a sitting that takes longer than MOST_H, and for three kinds of run.
 
-    That is a paper of a part of all sittings, a sitting that is measured already, and one of an
-    experiment whose earlier trials are not here: its tables and archive would lack them.
+    These are: a paper before all sittings are measured; a sitting that is already measured; a
+    sitting of an experiment whose earlier trials are not here, as its tables and archive would lack
+    them.
     """
     spec, latest = files.dataset(dataset), sittings.latest(dataset)
     if spec.frozen or not spec.sittings:
@@ -84,21 +84,21 @@ def check(dataset: str, chosen: Choice, due: Collection[Trial], only_paper: bool
     for place, one in enumerate(planned(dataset)):
         if one.hours > MOST_H:
             what = f"the sitting {one.sitting.name} takes about {one.hours:.1f} h with builds, "
-            what += f"set-up and archiving, of {MOST_H} h at most"
-            remedy = "leave some of its rounds to another sitting"
+            what += f"set-up and archiving, and the limit is {MOST_H} h"
+            remedy = "move some of its rounds to another sitting"
             raise files.mistake("dataset", dataset, ["sittings", place], what, remedy)
     if only_paper:
         return sittings.check_complete(dataset)
     accepted = sittings.accepted(dataset)
     if not due and (known := accepted.intersection(chosen.sittings or ())):
         what = "; ".join(f"the sitting {name} is {latest[name]}" for name in sorted(known))
-        remedy = f"to repeat one: deathmatch sitting {dataset} {min(known)} --refuse WHY"
-        raise UserError(what, f"data/{dataset}", as_typed(remedy))
+        remedy = as_typed(f"deathmatch sitting {dataset} {min(known)} --refuse WHY")
+        raise UserError(what, f"data/{dataset}", f"to repeat one: {remedy}")
     experiments = list({trial.experiment.name for trial in due})
     for trial in matrix.trials(dataset, experiments=experiments) if accepted and due else ():
         name = spec.sitting_of(trial.experiment.name, trial.n)
         if name in accepted and not inventory.of_trial(trial).exists():
-            what = f"the sitting {name} is measured, and this trial of it is not here"
+            what = f"the sitting {name} is measured, but this trial of it is missing"
             remedy = as_typed(f"deathmatch unpack {dataset}")
             raise UserError(what, str(trial.path), f"unpack it: {remedy}")
 
@@ -106,13 +106,13 @@ def check(dataset: str, chosen: Choice, due: Collection[Trial], only_paper: bool
 def check_machine(dataset: str, records: Sequence[tuple[str, dict]]) -> None:
     """Raise UserError if a round has trials of two kinds of machine, or would after this run.
 
-    A record is (where, trial), as `tool_differences.entry` returns them.
+    A record is (where, trial), as `tool_differences.entry` returns it.
     """
     for key, places in hardware.differences(records):
         old = next((where for where in places.values() if where.startswith("data/")), "")
         again = f"rm -r {old.rsplit('/', 3)[0]}/*/*/{Path(old).name}"
         ways = [
-            "A round has one kind of machine. Go on with the first one",
+            "A round has one kind of machine. Continue on the first one",
             f"measure it again: {again}",
         ]
         if others := _untouched(dataset, records):
@@ -120,7 +120,7 @@ def check_machine(dataset: str, records: Sequence[tuple[str, dict]]) -> None:
             ways.append(f"measure other rounds: {typed}")
         if hardware.on_cluster():
             keys = "slurm_partition or constraint in profiles/slurm/config.yaml"
-            ways.append(f"name one kind for the rule `trial`: {keys}")
+            ways.append(f"select one kind for the rule `trial`: {keys}")
         remedy = ";\n  or ".join(ways)
         raise tool_differences.mixed(dataset, "kinds of machine", key, places, remedy)
 

@@ -1,6 +1,6 @@
-"""What is read or set inside Snakemake for want of public means: a function for each.
+"""Access to Snakemake's internals, where it has no public interface: one function for each.
 
-Both toolchains lock Snakemake 9.23.1; the tests of the workflow fail with one that differs here.
+Both toolchains lock Snakemake 9.23.1; the workflow's tests fail with a version that differs here.
 """
 
 from collections.abc import Iterable
@@ -10,44 +10,43 @@ from snakemake.settings.enums import Quietness
 
 
 def targets(workflow) -> set[str]:
-    """Return the targets of the command line; Snakemake knows them once it collects the jobs."""
+    """Return the targets of the command line; they are known once Snakemake collects the jobs."""
     return set(workflow.dag_settings.targets or ())
 
 
 def make_due(workflow, files: Iterable[str]) -> None:
-    """Have the jobs of these files run, whether or not the files exist and who made them.
+    """Make the jobs of these files run, even if the files exist.
 
-    Without this, Snakemake does not measure a trial again whose server has changed, nor one that is
-    gone while its table is there.
+    Without this, Snakemake would not repeat a trial whose server has changed, nor one that was
+    removed while its table exists.
     """
     workflow.dag.forcefiles.update(files)
 
 
 def go_through_no_hidden_job(workflow) -> None:
-    """Have a dry run end once it knows what is due, where its log shows no job, as in our profile.
+    """End a dry run once the due jobs are known, if its log shows no jobs, as in our profile.
 
-    Without this, a third of its time goes into resources and texts of jobs that nobody sees.
+    Without this, a third of its time is spent on resources and messages of jobs that are not shown.
     """
     if {Quietness.RULES, Quietness.ALL} & {*(workflow.output_settings.quiet or ())}:
         JobScheduler.schedule = lambda scheduler: True
 
 
 def start_without_delay(workflow) -> None:
-    """Have the scheduler limit no rate of starts: the limiter wakes it each second.
+    """Remove the scheduler's limiter of job starts, which wakes it each second.
 
-    It does so for every job that has ended, until the run ends. Without this, Snakemake takes a
-    quarter of a CPU after hundreds of trials, on the machine that measures.
+    It does so for every job that has ended, until the run ends: after hundreds of trials, Snakemake
+    would use a quarter of a CPU on the machine that measures.
     """
     workflow.scheduler.job_rate_limiter = None
 
 
 def builds_first(workflow) -> None:
-    """Have the scheduler submit no trial before every server is built, and all in their order.
+    """On a cluster, submit no trial before every server is built, and jobs by their priority.
 
-    One machine has the resource `machine` for it; the nodes of a cluster run trials side by side,
-    and a build is not an input of a trial, as a new one makes no trial stale. The logger gets each
-    job that begins, which SLURM's executor does not report. Without this, trials of a cluster begin
-    while servers are built, and the logger names none of them.
+    On one machine the resource `machine` has this effect. A build cannot be an input of a trial,
+    as a rebuild would make the trial stale. Each job that begins is also logged, as SLURM's
+    executor does not report it.
     """
     scheduler = workflow.scheduler
     select = scheduler.job_selector

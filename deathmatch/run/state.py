@@ -1,19 +1,19 @@
-"""What one call of Snakemake is doing and how far it is; when each of its jobs began and ended."""
+"""The state of one run of Snakemake: its progress, and when each of its jobs began and ended."""
 
 import csv
-import json
 import time
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 
+from deathmatch.builds import server_build
 from deathmatch.errors import UserError
 from deathmatch.plan.trial import Trial
 from deathmatch.run import failures, progress
 from deathmatch.run.study import Study
 
 BUILD = "build"
-"""The rule of `workflow/build.smk`."""
+"""The name of the rule in `workflow/build.smk`."""
 JOBS = Path("build/job-times.csv")
 
 
@@ -29,11 +29,11 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What a reader knows it by: a trial, or its rule with its first output's own name."""
+        """The trial, or the rule with the name of its first output, for messages."""
         if trial := self.trial:
             return f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
         path = Path(self.output[0]) if self.output else Path()
-        # The folder of their output says more than the file.
+        # The output of these rules has the same file name each time; the folder differs.
         own = path.parent.name if self.rule in (BUILD, "tidy", "tidy_searched") else path.stem
         return f"{self.rule.replace('_', ' ')} {own}".strip()
 
@@ -60,7 +60,7 @@ class Run:
     steps: tuple[int, int] = (0, 0)
     """How many of Snakemake's jobs are done, and how many there are."""
     commit: str | None = None
-    """By which commit the run's latest trial was measured, with "-dirty" if files were changed."""
+    """The commit that measured the run's latest trial, with "-dirty" if files were changed."""
 
     def __post_init__(self) -> None:
         self.began_s = self.clock()
@@ -69,13 +69,13 @@ class Run:
         self.standing = self._standing()
 
     def started(self, number: int, rule: str, output: list[str], logs: list[str]) -> None:
-        """Note that Snakemake's job of that number runs from now on."""
+        """Note that Snakemake's job of that number has begun."""
         known = (self.study.order.get(str(Path(file).parent)) for file in output)
         trial = next((place_and_trial[1] for place_and_trial in known if place_and_trial), None)
         self.running[number] = Job(rule, tuple(output), tuple(logs), self.clock(), trial)
 
     def ended(self, number: int) -> str | None:
-        """Note that a job has made its output; return the line of progress, None if it is unknown.
+        """Note that a job has made its output; return a line of progress, None for an unknown job.
 
         "[5:10, 12 of 36 trials, about 9 min left] backlog null backlog=128 #1: measured".
         """
@@ -89,20 +89,22 @@ class Run:
         if job.trial:
             outcome, changed = self._trial_ended(job.trial)
         elif job.rule == BUILD:
-            self.unbuilt.pop(Path(output).parent.name, None)
-            outcome = "" if _built(Path(output)) else f": failed; see {', '.join(job.logs)}"
+            server = Path(output).parent.name
+            self.unbuilt.pop(server, None)
+            if not server_build.record_of(server).get("ok"):
+                outcome = f": failed; see {', '.join(job.logs)}"
         self.standing = self._standing()
-        told = f"{clock(self.clock() - self.began_s)}, {self._how_far(job)}"
-        return f"[{told}] {job.name}{outcome}{changed}"
+        progressed = f"{clock(self.clock() - self.began_s)}, {self._how_far(job)}"
+        return f"[{progressed}] {job.name}{outcome}{changed}"
 
     def _trial_ended(self, trial: Trial) -> tuple[str, str]:
-        """Return how a trial ended, and a warning if the checkout has changed since the last."""
+        """Return a trial's outcome, and a warning if the checkout changed since the last one."""
         try:
             self.records |= progress.measured([trial], self.study.testbed)
         except UserError as error:
-            # Another server's file may be broken meanwhile: this trial has ended all the same.
+            # Another server's file may be broken; this trial has ended anyway.
             return f": {error.what} ({error.where})", ""
-        # It has none if its specification was changed while it ran.
+        # There is none if the trial's specification was changed while it ran.
         record = self.records.get(trial)
         if record is None:
             return ": to be measured again", ""
@@ -117,14 +119,14 @@ class Run:
         return progress.line(self.standing)
 
     def _commit_changed(self, record: dict) -> str:
-        """Return what to say if the trial before was measured by another commit; "" if none was."""
+        """Return a warning if the trial before was measured by another commit; "" otherwise."""
         before, now = self.commit, record.get("machine", {}).get("commit")
         self.commit = now or before
         if None in (before, now) or before == now:
             return ""
         return (
-            f"\nthe checkout has changed since the last trial: {before}, now {now}. A dataset "
-            "that is to be shown needs one commit: edit in another clone while this one measures"
+            f"\nthe checkout has changed since the last trial: {before}, now {now}. A dataset to "
+            "be published needs one commit: edit in another clone while this one measures"
         )
 
     def broke(self, number: int) -> None:
@@ -135,13 +137,6 @@ class Run:
     def _standing(self) -> progress.Standing:
         builds_s = progress.builds_s(self.unbuilt.values())
         return progress.standing(self.study.trials, self.records, builds_s)
-
-
-def _built(record: Path) -> bool:
-    try:
-        return bool(json.loads(record.read_text())["ok"])
-    except (OSError, ValueError, KeyError):
-        return False
 
 
 def clock(elapsed_s: float) -> str:

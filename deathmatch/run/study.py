@@ -1,6 +1,7 @@
-"""What one call of Snakemake is about: which trials, tables, notebooks and papers there are."""
+"""The study that one call of Snakemake makes: its trials, tables, notebooks and paper."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,30 +22,21 @@ from deathmatch.plan.trial import Trial
 from deathmatch.run import progress
 from deathmatch.run import sittings as run_sittings
 
-PUBLISHED = sorted(
-    str(p) for p in Path("data/published").rglob("*") if p.suffix in {".csv", ".toml"}
-)
-# The paper and the explorer show the version that stands in CITATION.cff.
-PAPER = [
-    paths.CITATION,
-    *sorted(
-        str(p)
-        for p in Path("paper/source").glob("*")
-        if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
-    ),
-]
-SERVERS = sorted(
-    str(p)
-    for place in (paths.PLACES["server"], paths.RELEASES)
-    for p in Path().glob(place.format("*"))
-)
-# The explorer's inputs besides tables and the paper's style: it names each server's file.
-EXPLORER = [
-    *sorted(str(p) for p in Path("paper/source/explore").rglob("*") if p.is_file()),
-    *SERVERS,
-]
+
+def _found(*patterns: str) -> list[str]:
+    found = (path for pattern in patterns for path in Path().glob(pattern))
+    return sorted(str(path) for path in found if path.is_file())
+
+
+PUBLISHED = _found("data/published/**/*.csv", "data/published/**/*.toml")
+# The paper and the explorer show the version in CITATION.cff.
+KINDS = ("html", "typ", "css", "lua", "md", "bib", "js")
+PAPER = [paths.CITATION, *_found(*(f"paper/source/*.{kind}" for kind in KINDS))]
+SERVERS = _found(paths.PLACES["server"].format("*"), paths.RELEASES.format("*"))
+# The explorer's inputs besides tables and the paper's style; it shows the path of each server.
+EXPLORER = [*_found("paper/source/explore/**/*"), *SERVERS]
 LEDGERS = "build/ledgers"
-# A file for each sitting that was judged and kept.
+# It has a file for each sitting that was judged and accepted.
 JUDGED = "build/sittings"
 
 
@@ -56,7 +48,7 @@ class Study:
     testbed: str
     choice: Choice
     only_paper: bool = False
-    """Whether only the paper is made, from the trials that have been measured."""
+    """Whether only the paper is made, from the trials measured so far."""
 
     @cached_property
     def frozen(self) -> bool:
@@ -65,7 +57,7 @@ class Study:
 
     @cached_property
     def trials(self) -> list[Trial]:
-        """The trials to measure, in order, or those that are there; none of a frozen dataset."""
+        """The trials to measure, in order; with `only_paper` the measured ones; none if frozen."""
         if self.frozen:
             return []
         wanted = self.choice.trials(self.dataset)
@@ -76,7 +68,7 @@ class Study:
 
     @cached_property
     def sittings(self) -> dict[str, list[Trial]]:
-        """The trials of each sitting to measure, by its name, in order; none without sittings."""
+        """The trials of each sitting to measure, by its name, in order; {} without sittings."""
         spec, found = files.dataset(self.dataset), {}
         for trial in self.trials if spec.sittings and not self.only_paper else ():
             name = spec.sitting_of(trial.experiment.name, trial.n)
@@ -90,22 +82,22 @@ class Study:
 
     @cached_property
     def order(self) -> dict[str, tuple[int, Trial]]:
-        """The place in the order, and the trial, of each trial's folder."""
+        """The place in the order, and the trial, by the trial's folder."""
         return {trial.folder: (place, trial) for place, trial in enumerate(self.trials)}
 
     @cached_property
     def specified(self) -> dict[Trial, dict]:
-        """The records of what is `progress.specified` of the whole dataset, whatever is chosen."""
+        """`progress.specified` of the whole dataset, whatever is chosen."""
         if self.frozen or not self.folder.is_dir():
             return {}
         return progress.specified(matrix.possible(self.dataset))
 
     @cached_property
     def records(self) -> dict[Trial, dict]:
-        """Those of them that need not be measured again.
+        """The records of trials that need not be measured again.
 
-        They were measured on the testbed on which they would be now. A trial that says that its
-        server could not be built is due once it is built.
+        They have the present specification and testbed. A trial whose server could not be built is
+        due once that is built.
         """
         measured = progress.on_testbed(self.specified, self.testbed)
         return {
@@ -116,9 +108,9 @@ class Study:
 
     @property
     def kept(self) -> dict[Trial, dict]:
-        """The records that the dataset will still hold after this run.
+        """The records that will still be in the dataset after this run.
 
-        What is measured again, because its testbed is another now, is not among them.
+        Those that it measures again, on another testbed, are left out.
         """
         due = set() if self.only_paper else {t for t in self.trials if t not in self.records}
         return {trial: record for trial, record in self.specified.items() if trial not in due}
@@ -130,7 +122,7 @@ class Study:
 
     @cached_property
     def built(self) -> list[str]:
-        """The servers to build: those to measure, and those that their clients come from."""
+        """The servers to build: those to measure, and those whose builds make load generators."""
         if self.only_paper or self.elsewhere:
             return []
         builders = (clients.builders(experiment) for experiment in self.measured)
@@ -138,12 +130,12 @@ class Study:
 
     @cached_property
     def elsewhere(self) -> bool:
-        """Whether other machines measure: they build, and have load generators, of their own."""
+        """Whether other machines measure, with their own builds and load generators."""
         return files.testbed(self.testbed).kind == "ssh"
 
     @cached_property
     def measured(self) -> list[str]:
-        """The experiments of the dataset that the paper is about."""
+        """The experiments of the dataset that the paper shows."""
         tabled = {path.parent.name for path in self.folder.glob("*/points.parquet")}
         if self.frozen:
             return sorted(tabled)
@@ -153,27 +145,27 @@ class Study:
 
     @cached_property
     def also(self) -> list[str]:
-        """The experiments that the paper shows of another dataset.
+        """The experiments that the paper shows from other datasets.
 
-        None where servers or experiments are chosen.
+        None if servers or experiments are chosen.
         """
         return list(table_files.of_other_datasets(self.dataset)) if self.choice.whole else []
 
     @cached_property
     def tidied(self) -> list[str]:
-        """The experiments with trials, present or planned, that get tables."""
+        """The experiments that have trials, measured or planned, and so get tables."""
         return sorted({trial.experiment.name for trial in self.trials})
 
     def summary(self) -> str:
         """Return one line: how much there is to measure and how long it will take."""
         made = "the paper" if self.whole else "the report on part of the study"
         if self.frozen:
-            return f"dataset {self.dataset}: measured before; only {made} is made"
+            return f"dataset {self.dataset}: already measured; only {made} is made"
         servers, trials = len(self.served), len(self.trials)
         about = f"dataset {self.dataset}, {servers} server{'' if servers == 1 else 's'}: "
         if self.only_paper:
             all_trials = len(self.choice.trials(self.dataset))
-            return about + f"{trials} of {all_trials} trials are there; only {made} is made"
+            return about + f"{trials} of {all_trials} trials are measured; only {made} is made"
         builds_s = progress.builds_s(self.unbuilt)
         return about + progress.line(progress.standing(self.trials, self.records, builds_s))
 
@@ -186,31 +178,24 @@ class Study:
             if not (server_commands.build_dir(name) / server_build.GOOD).exists()
         ]
 
-    def builds_line(self) -> list[str]:
-        """Return a line on how long the builds take before the first trial; none if none is due."""
-        if not self.unbuilt:
-            return []
-        wait = progress.duration(progress.builds_s(self.unbuilt))
-        longest = max(self.unbuilt, key=progress.build_s)
-        alone = progress.duration(progress.build_s(longest))
-        return [
-            f"builds: {len(self.unbuilt)} before the first trial, about {wait};"
-            f" the longest is {longest.name}, {alone}"
-        ]
-
-    def changed_lines(self) -> list[str]:
-        """Return a line for each server whose sources have changed since its last build."""
-        changes = {name: server_build.changes(files.server(name)) for name in self.built}
-        return [f"{name}: {what}; its trials are due" for name, what in changes.items() if what]
-
-    def left_out(self) -> list[str]:
-        """Return a sentence for each chosen name that is not measured."""
-        if self.frozen:
-            return []
-        return self.choice.left_out(self.dataset, self.served)
+    def notes(self) -> Iterator[str]:
+        """Yield lines on builds, on changed servers, and on chosen names that are not measured."""
+        if self.unbuilt:
+            wait = progress.duration(progress.builds_s(self.unbuilt))
+            longest = max(self.unbuilt, key=progress.build_s)
+            alone = progress.duration(progress.build_s(longest))
+            yield (
+                f"builds: {len(self.unbuilt)} before the first trial, about {wait};"
+                f" the longest is {longest.name}, {alone}"
+            )
+        for name in self.built:
+            if changes := server_build.changes(files.server(name)):
+                yield f"{name}: {changes}; its trials are due"
+        if not self.frozen:
+            yield from self.choice.left_out(self.dataset, self.served)
 
     def listing(self) -> str:
-        """Return the matrix, a line for each variant: how many of its trials are measured."""
+        """Return a line for each variant: how many of its trials are measured."""
         counts: dict[tuple[str, str, str], list[bool]] = {}
         for trial in self.trials:
             key = (trial.experiment.name, trial.server.name, trial.variant.name)
@@ -223,8 +208,7 @@ class Study:
     def check_toolchain(self, here: bool = True) -> None:
         """Raise UserError if an experiment has trials of two toolchains, or would after this run.
 
-        Likewise if a round has two kinds of machine. A trial that is to be measured again, its
-        specification having changed, does not count; one of another testbed does if it stays.
+        Likewise if a round has two kinds of machine. Only the records that are `kept` count.
         Without `here`, this machine measures nothing.
         """
         records = [(str(trial.path), record) for trial, record in self.kept.items()]
@@ -241,7 +225,7 @@ class Study:
         run_sittings.check_machine(self.dataset, [*records, *now])
 
     def check_clients(self) -> None:
-        """Raise UserError if a load generator that is needed for what is left cannot run."""
+        """Raise UserError if a load generator of a trial that is due cannot run."""
         if self.elsewhere:
             return
         left = sorted({t.experiment.name for t in self.trials if t not in self.records})
@@ -250,9 +234,9 @@ class Study:
 
     @property
     def command(self) -> str:
-        """The command that measures what is chosen and makes its paper."""
+        """The command that measures the chosen trials and makes their paper."""
         profile = "--profile profiles/slurm " if hardware.on_cluster() else ""
-        # What config/config.yaml says when it comes.
+        # The default in config/config.yaml.
         bed = [] if self.testbed == "netns" else [f"testbed={self.testbed}"]
         chosen = [f"dataset={self.dataset}", *bed, *self.choice.settings]
         words = [f"snakemake {profile}--config", *chosen]
@@ -265,16 +249,17 @@ class Study:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether the study has every experiment that the paper's text speaks of.
+        """Whether the study has every experiment that the paper's notebooks name.
 
-        Where servers or experiments are chosen, or are left to measure, it has not.
+        It has not if servers or experiments are chosen, or an experiment is not measured.
         """
-        held = {*self.measured, *self.also}
-        return self.choice.whole and held >= spoken_of()
+        named = (_header(path).get("experiments") for path in Path("notebooks").glob("*.md"))
+        wanted = {name for names in named if isinstance(names, list) for name in names}
+        return self.choice.whole and wanted <= {*self.measured, *self.also}
 
     @property
     def paper(self) -> list[str]:
-        """The files of the paper, or of the report on a part of the study; none if `lacking`."""
+        """The files of the paper, or of the report if not `whole`; none if `lacking`."""
         if self.lacking:
             return []
         name = report.PAPER if self.whole else report.NAME
@@ -282,12 +267,12 @@ class Study:
 
     @property
     def explorer(self) -> str:
-        """The web page, next to the paper, that shows every variant."""
+        """The explorer's web page."""
         return f"paper/{self.dataset}/explore.html"
 
     @cached_property
     def notebooks(self) -> list[str]:
-        """The notebooks that the dataset can fill, in order, without suffix."""
+        """The notebooks that the dataset has data for, in order, without suffix."""
         return [
             path.stem
             for path in sorted(Path("notebooks").glob("*.md"))
@@ -297,7 +282,7 @@ class Study:
 
     @property
     def executed_notebooks(self) -> list[str]:
-        """The files of the notebooks once they are run, in order."""
+        """The files of the executed notebooks, in order."""
         return [f"paper/{self.dataset}/notebooks/{name}.ipynb" for name in self.notebooks]
 
     @property
@@ -310,17 +295,13 @@ class Study:
         """The tables of every experiment of the dataset."""
         return self._tables_of(self.dataset, files.names("experiment"))
 
-    @property
-    def all_tables(self) -> list[str]:
-        """The tables of every experiment that the paper or the explorer reads."""
-        return self.tables_of(files.names("experiment"))
+    def tables(self, notebook: str | None = None) -> list[str]:
+        """Return the tables that a notebook reads, default: those that the explorer reads.
 
-    def tables(self, notebook: str) -> list[str]:
-        """Return the tables that a notebook reads."""
-        return self.tables_of(experiments_of(Path("notebooks", f"{notebook}.md")))
-
-    def tables_of(self, wanted: list[str]) -> list[str]:
-        """Return the tables of experiments that the dataset shows, maybe another dataset's."""
+        They are those of the dataset, or of others that it shows.
+        """
+        file = notebook and Path("notebooks", f"{notebook}.md")
+        wanted = experiments_of(file) if file else files.names("experiment")
         shown = dict.fromkeys(
             (table_files.dataset_with(self.dataset, name, table), name)
             for name in wanted for table in ("trials", PROBES)
@@ -340,7 +321,7 @@ class Study:
 
     @property
     def ledgers(self) -> list[str]:
-        """The file of the verdicts on every claim: one job computes it for all that read it."""
+        """The file of the verdicts on every claim; one job computes it for all its readers."""
         return [f"{LEDGERS}/{self.dataset}.pickle"]
 
     def ledgers_of(self, notebook: str) -> list[str]:
@@ -350,36 +331,29 @@ class Study:
     def ledger_tables(self, dataset: str) -> list[str]:
         """Return the tables that the ledger of a dataset is computed from.
 
-        Those of the datasets that decide claims and findings of it are among them.
+        They include those of the datasets that decide some of its claims and findings.
         """
         names = [dataset, *table_files.deciders(dataset)]
         experiments = files.names("experiment")
         return [table for name in names for table in self._tables_of(name, experiments)]
 
 
-def spoken_of() -> set[str]:
-    """Return the experiments that notebooks name in their headers."""
-    named = (_header(path).get("experiments") for path in Path("notebooks").glob("*.md"))
-    return {name for names in named if isinstance(names, list) for name in names}
-
-
 @cache
 def _header(notebook: Path) -> dict:
-    """Return what a notebook's header says under `deathmatch`; {} without it."""
+    """Return the key `deathmatch` of a notebook's header; {} without it."""
     header = re.match(r"---\n(.*?)\n---\n", notebook.read_text(), re.DOTALL)
     return yaml.safe_load(header[1]).get("deathmatch", {}) if header else {}
 
 
 def reads_ledger(notebook: Path) -> bool:
-    """Return whether a notebook's header says that it reads a ledger: `ledger: true`."""
+    """Return whether a notebook's header has `ledger: true`."""
     return bool(_header(notebook).get("ledger"))
 
 
 def experiments_of(notebook: Path) -> list[str]:
-    """Return the experiments that a notebook's header names: `deathmatch: experiments: […]`.
+    """Return the experiments in a notebook's header, `deathmatch: experiments: […]` or `all`.
 
-    `experiments: all` names every one that there is.
-    Raises UserError if the header has no such list.
+    Raises UserError if the header has none.
     """
     named = _header(notebook).get("experiments")
     if named == "all":

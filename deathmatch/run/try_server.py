@@ -1,7 +1,8 @@
 """Try any command as a server, without a folder: `./shell deathmatch try 'node app.js {port}'`.
 
-In a minute: what it answers, also under load; what a reply costs, compared with the null server and
-a known one; its capacity, and what limits it; how the kernel sees it. Nothing is kept.
+In a minute it reports the server's answers, also under load; the cost of a reply, compared with the
+null server and a known one; the capacity, and what limits it; and the listen backlog and the
+readiness mechanism, as the kernel shows them. Nothing is kept.
 """
 
 import argparse
@@ -10,8 +11,7 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,6 @@ from deathmatch.data import records, tidy
 from deathmatch.errors import UserError, as_typed
 from deathmatch.hosts import netns_testbed, sandbox
 from deathmatch.hosts.testbed import Command
-from deathmatch.load import registry
 from deathmatch.measure import conformance, steps
 from deathmatch.measure import trial as measurement
 from deathmatch.measure.context import PORT, Context, prepare
@@ -41,17 +40,19 @@ from deathmatch.run import progress, subcommands
 
 NAME = "try"
 EXPERIMENTS = {False: "single-thread", True: "c10k"}
-# A dataset that has every experiment; nothing is written into it.
+# It has every experiment; nothing is written into it.
 DATASET = "full"
 OPEN_S = 10
-"""How long ten thousand connections are held: they are opened 128 at a time."""
-LOOKS = 3
-LONGEST = 40
+"""How long the ten thousand connections are held; they are opened 128 at a time."""
+REQUEST = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+REQUESTS = 3
+"""How many requests are sent before the load, to find whether the bodies are alike."""
+LONGEST_TITLE = 40
 
 
 @dataclass(frozen=True)
 class Held(Experiment):
-    """What was measured, in memory."""
+    """An experiment whose tables are in memory."""
 
     frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
 
@@ -63,21 +64,21 @@ class Held(Experiment):
 
     @property
     def probes(self) -> pl.DataFrame:
-        """Every rate that a search offered."""
+        """The table of every rate that a search offered."""
         return self._labelled("probes")
 
 
 class Installation(Clone):
-    """This clone, with the user's command as the server NAME: in their folder, with their PATH."""
+    """This clone, with the user's command as the server NAME, in the user's folder and PATH."""
 
     def built(self, server: Server) -> dict:
-        """Return the record of its build, of which the command needs none."""
+        """Return the record of a server's build; the command needs no build."""
         if server.name != NAME:
             return super().built(server)
         return {"ok": True, "version": "", "log": "", "tools": {"toolchain": toolchain.name()}}
 
     def command(self, server: Server, values: Mapping) -> Command:
-        """Return how it is started."""
+        """Return the command that starts a server."""
         if server.name != NAME:
             return super().command(server, values)
         words = [
@@ -95,20 +96,21 @@ def own_environment() -> dict[str, str]:
 
 
 def main(given: argparse.Namespace) -> int:
-    """Try the command; return WRONG if it answers wrongly, 1 if it cannot be measured."""
+    """Try the command; return WRONG for wrong answers, 1 if it cannot be measured."""
     server = _server(given.command, given.websocket)
     files.WITHOUT_FOLDER[NAME] = server
     experiment = EXPERIMENTS[given.websocket]
     sandbox.die_with_owner()
     subcommands.wait_for_the_machine(_say)
-    (paths.ROOT / "build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=paths.ROOT / "build", prefix="try-") as folder:
-        seen = _in_sandbox(partial(_look, _trial(server, experiment), Path(folder)), folder)
+    with subcommands.scratch() as folder:
+        status, seen = subcommands.in_sandbox(partial(_look, _trial(server, experiment), folder))
+        if status:
+            return status
         print(_first_look(seen, given.websocket), flush=True)
         if not given.websocket and seen["status"] != 200:
             raise UserError(
-                f"it answers status {seen['status']} to GET /", f"`{given.command}`",
-                "only answers of status 200 are measured",
+                f"it answers GET / with status {seen['status']}", f"`{given.command}`",
+                "let it answer with status 200: no other answers are measured",
             )  # fmt: skip
         known = measure_design.yardsticks(server, experiment, progress.build_s)[:2]
         sides = [
@@ -116,25 +118,25 @@ def main(given: argparse.Namespace) -> int:
             for side in known
             if subcommands.run("build", side.server) == 0
         ]
-        light = measure_design.levels_of_cards(experiment).get(registry.FACTOR, (None,))[0]
-        Clone().clients(clients.needed(experiment, light), f"experiment {experiment!r}")
         trials = [_trial(side, experiment) for side in sides] + [_trial(server, experiment, seen)]
+        Clone().clients(*clients.of_trial(trials[-1]))
         for place, trial in enumerate(trials, 1):
             _say(f"measuring {place} of {len(trials)}: {trial.server.title}")
-            _in_sandbox(partial(_measure, trial, Path(folder)), folder)
-        made = sorted(Path(folder).glob("*/*/1/trial.json"))
+            if status := subcommands.in_sandbox(partial(_measure, trial, folder))[0]:
+                return status
+        made = sorted(folder.glob("*/*/1/trial.json"))
         held = Held(DATASET, experiment, frames=tidy.frames(experiment, made))
         return _report(held, given, [records.read(file) for file in made])
 
 
 def _server(command: str, websocket: bool) -> Server:
-    """Return the server that a command is; UserError if it cannot be one."""
+    """Return the server that a command starts; raise UserError if its program is not there."""
     program, *_ = new_server.words_of(command)
     file = paths.of_caller() / program if "/" in program else program
     if shutil.which(file, path=own_environment()["PATH"]) is None:
-        what, remedy = f"{program}: not found", "write a program that is on PATH"
-        raise UserError(what, f"`{command}`", remedy)
-    short = command if len(command) <= LONGEST else f"{command[: LONGEST - 1]}…"
+        remedy = "name a program that is on PATH, or a file"
+        raise UserError(f"{program}: not found", f"`{command}`", remedy)
+    short = command if len(command) <= LONGEST_TITLE else f"{command[: LONGEST_TITLE - 1]}…"
     said = {
         "title": short, "language": "unknown", "source": "ours", "about": command,
         "version": "true", "experiments": (EXPERIMENTS[websocket],), "run": command,
@@ -144,7 +146,10 @@ def _server(command: str, websocket: bool) -> Server:
 
 
 def _trial(server: Server, name: str, seen: Mapping | None = None) -> Trial:
-    """Return the trial of a server; of the user's own, with a search, judged by what was seen."""
+    """Return the trial of a server; that of the user's has a search for the capacity.
+
+    With `seen`, as `_look` returns it, answers under load are compared with those before it.
+    """
     experiment = files.experiment(name)
     rates_rps, duration_s = measure_design.load(name)
     rated = measure_design.searches(name)
@@ -165,28 +170,13 @@ def _trial(server: Server, name: str, seen: Mapping | None = None) -> Trial:
     )
 
 
-REQUEST = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-
-
-def _in_sandbox(function: Callable[[], dict], folder: str) -> dict:
-    """Call a function in a sandbox; return what it wrote; UserError if that is a mistake."""
-    result = Path(folder, "result.json")
-    result.unlink(missing_ok=True)
-    status = sandbox.call(lambda: result.write_text(json.dumps(function())) and 0)
-    found = json.loads(result.read_text()) if result.exists() else {}
-    if status or "mistake" in found:
-        what = found.get("mistake", f"it could not be measured (status {status})")
-        raise UserError(what, f"`{files.WITHOUT_FOLDER[NAME].run}`")
-    return found
-
-
 def _bed(trial: Trial):
     spec = files.testbed("netns")
     return netns_testbed.build(spec, trial.spec()["sysctl"], lambda *_: Installation())
 
 
 def _look(trial: Trial, folder: Path) -> dict:
-    """Start the server, ask it, and return what was seen; {"mistake"} if it does not start."""
+    """Start the server, send requests and return what was seen; raise UserError if that fails."""
     context = prepare(trial, trial.spec(), _bed(trial), folder)
     try:
         running, problem = steps.start(context)
@@ -194,7 +184,7 @@ def _look(trial: Trial, folder: Path) -> dict:
             problem = problem.partition("; if it needs longer")[0]
             # The first line is the command.
             said = [line for line in running.tail().splitlines() if not line.startswith("$ ")]
-            return {"mistake": ": ".join([problem, *said[-1:]])}
+            raise UserError(": ".join([problem, *said[-1:]]), f"`{trial.server.run}`")
         seen = _asked(context) if "frames" not in context.spec["conformance"][0] else {}
         listeners = context.server.listeners(PORT)
         seen["backlog"] = max((one.limit for one in listeners), default=None)
@@ -206,15 +196,16 @@ def _look(trial: Trial, folder: Path) -> dict:
 
 
 def _asked(context: Context) -> dict:
-    """Return what it answers to GET /, asked LOOKS times: status, and the body if all are alike."""
+    """Return the answer to GET /, after REQUESTS of them: status, and the body if all are alike."""
     answers = []
-    for _ in range(LOOKS):
+    for _ in range(REQUESTS):
         with closing(context.bed.dial(context.address, PORT, conformance.TIMEOUT_S)) as connection:
             connection.sendall(REQUEST.encode())
             try:
                 answers.append(conformance.answer(connection, REQUEST))
             except (OSError, conformance.NO_ANSWER) as error:
-                return {"mistake": f"no HTTP answer to GET /: {error}"}
+                what = f"no HTTP answer to GET /: {error}"
+                raise UserError(what, f"`{context.trial.server.run}`") from None
     statuses, bodies = zip(*answers)
     alike = len(set(bodies)) == 1
     text = bodies[0].decode("utf-8", "replace")
@@ -225,7 +216,7 @@ def _asked(context: Context) -> dict:
 
 
 def _measure(trial: Trial, folder: Path) -> dict:
-    """Measure a trial; return nothing but that its record is written."""
+    """Measure a trial and write its record below `folder`; return nothing."""
     out = folder / trial.server.name / trial.variant.name / "1"
     out.mkdir(parents=True)
     bed = _bed(trial)
@@ -238,12 +229,12 @@ def _measure(trial: Trial, folder: Path) -> dict:
 
 
 def _first_look(seen: Mapping, websocket: bool) -> str:
-    """Return what was seen before the load, in a line or two."""
+    """Return one or two lines on what was seen before the load."""
     lines = []
     if not websocket:
         told = f"{seen['bytes']} bytes, {seen['text']!r}"
         if seen["body"] is None:
-            told += "; bodies differ from answer to answer, so that only the status is judged"
+            told += "; the body differs between answers, so only the status is checked"
         lines.append(f"GET /: status {seen['status']}, {told}")
     waits = ", ".join(seen["waits"]) or "no readiness mechanism: a blocking call"
     lines.append(f"listen backlog: {seen['backlog']}; its idle threads wait in {waits}")
@@ -251,7 +242,6 @@ def _first_look(seen: Mapping, websocket: bool) -> str:
 
 
 def _report(held: Experiment, given: argparse.Namespace, made_of: list[dict]) -> int:
-    """Print what was measured; return the exit status."""
     made = analysis.rows(held, NAME)
     heads, lines = card.servers_table(held, made)
     alarm = analysis.alarms(held)

@@ -107,7 +107,7 @@ def test_an_interrupt_before_anything_is_begun_is_one_line(odd: place.Place):
     wait_for(lambda: going.over() or "Building DAG" in going.output.read_text(), "it reads")
     os.killpg(going.pid, signal.SIGINT)
     done = going.done().failed()
-    assert done.status == 130 and done.text.endswith("interrupted before anything was begun\n")
+    assert done.status == 130 and done.text.endswith("interrupted before the first job\n")
     assert odd.temporary() == []
 
 

@@ -1,10 +1,10 @@
 """Lock the Python packages: `./shell python toolchains/python/lock.py`, with network.
 
-It writes one list beside it for each group of pyproject.toml, with all that the group needs: what
-the facts read from nixpkgs name at the release named there, the rest as it was at the time of the
-pin in flake.lock. So both toolchains hold the same releases. The groups are resolved together, so
-that what two of them need is of one release. The lists are for Debian 12's Python and serve
-nixpkgs' too.
+It writes a list next to this file for each group of pyproject.toml, with all packages that the
+group needs. Packages in the facts of nixpkgs have the release there, so that both toolchains have
+the same releases; others have the latest release at the time of the pin in flake.lock. The groups
+are resolved together, so that a package has the same release in all of them. The lists are for
+Debian 12's Python, and also work for that of nixpkgs.
 """
 
 import datetime
@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PLACE = ROOT / "build" / "lock"
 UV = "uv==0.13.9"
-# Debian 12's Python. Neither an index nor a place of this machine gets into a list.
+# For Debian 12's Python; the lists have no addresses of an index and no paths of this machine.
 OPTIONS = [
     "--quiet", "--upgrade", "--python-version", "3.11", "--generate-hashes",
     "--no-emit-index-url", "--no-header", "--no-annotate",
@@ -27,19 +27,19 @@ OPTIONS = [
 FACTS = ROOT / "tests" / "nix" / "facts.json"
 
 NIX_NAMES = {"pypandoc-binary": "pypandoc"}
-"""What nixpkgs calls otherwise: it gives pypandoc its own pandoc, the wheel brings one."""
+"""{PyPI's name: nixpkgs' name}: nixpkgs gives pypandoc its pandoc, while the wheel includes one."""
 
 PROGRAMS = ["snakefmt"]
-"""What nixpkgs holds as a program only, not as a module."""
+"""Packages that nixpkgs has only as programs, not as modules."""
 
 
 def groups() -> dict[str, list[str]]:
-    """Return the names of direct dependencies by group, as pyproject.toml has them."""
+    """Return {group: names of its direct dependencies} of pyproject.toml."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
 
 
 def releases() -> dict[str, str]:
-    """Return the release of each Python package that the facts of nixpkgs name, by PyPI's name."""
+    """Return the release of each Python package in the facts of nixpkgs, by PyPI's name."""
     facts = json.loads(FACTS.read_text())
     found = {name: fact["version"] for name, fact in facts["python"].items() if fact}
     found |= {name: facts["packages"][name]["version"] for name in PROGRAMS}
@@ -58,7 +58,7 @@ def list_of(group: str) -> Path:
 
 
 def resolve(names: Iterable[str], constraints: Path, out: Path) -> None:
-    """Write what the groups need to `out`, with hashes; each release one that `constraints` has."""
+    """Write the packages of groups to `out`, with hashes and the releases in `constraints`."""
     words = [word for name in names for word in ("--group", f"pyproject.toml:{name}")]
     words += ["--exclude-newer", str(pinned_on()), "--constraint", str(constraints)]
     uv = PLACE / "bin" / "uv"
@@ -66,7 +66,7 @@ def resolve(names: Iterable[str], constraints: Path, out: Path) -> None:
 
 
 def main() -> None:
-    """Lock, with a uv of its own in build/."""
+    """Lock all groups, with a uv in build/."""
     subprocess.run([sys.executable, "-m", "venv", PLACE], check=True)
     subprocess.run([PLACE / "bin" / "pip", "install", "--quiet", UV], check=True)
     of_nixpkgs, together = PLACE / "of-nixpkgs.txt", PLACE / "together.txt"

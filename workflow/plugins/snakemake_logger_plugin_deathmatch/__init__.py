@@ -1,8 +1,8 @@
-"""What a run shows: a line of progress for each job that has ended, and what went wrong.
+"""The output of a run: a line of progress for each job that has ended, and what went wrong.
 
-Snakemake looks for loggers on PYTHONPATH, by the name of this folder, before it reads the
-Snakefile. That makes a deathmatch.run.invocation.Invocation, which has the state of the run. All
-that Snakemake says stands in .snakemake/log.
+Snakemake finds loggers on PYTHONPATH by the name of this folder, before it reads the Snakefile.
+That makes a deathmatch.run.invocation.Invocation, which has the state of the run. Snakemake's
+complete log is in .snakemake/log.
 """
 
 import logging
@@ -19,13 +19,13 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_deathmatch import early, targets
 
 IDLE = "Nothing to be done"
-# An event has reported it with its log.
+# These repeat an event that was shown with its log.
 REPORTED = (
     "RuleException:\nCalledProcessError",
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
-# What SLURM's executor says of every job.
+# SLURM's executor prints these for every job.
 USUAL = (
     "No SLURM account given",
     "No account was given",
@@ -35,7 +35,7 @@ USUAL = (
 )
 SUBMITTED = " has been submitted with SLURM jobid "
 INTERRUPTED = "Terminating processes on user request"
-# errno(3): a full disk, and a user's full share of it.
+# errno(3): a full disk, and a full quota.
 FULL = ("[Errno 28]", "[Errno 122]")
 
 targets.read_quoted()
@@ -56,7 +56,7 @@ class LogHandler(LogHandlerBase):
         from snakemake.settings.enums import Quietness
 
         early.begin()
-        # Where the disk is full, Snakemake's own log is too: that is reported once.
+        # A full disk also stops Snakemake's log; `_full` reports it once.
         logging.raiseExceptions = False
         given = self.common_settings
         # The logs of each job that has begun.
@@ -67,7 +67,7 @@ class LogHandler(LogHandlerBase):
         self.stream = sys.stdout if given.stdout else sys.stderr
         quiet = set(given.quiet or ())
         if Quietness.RULES in quiet:
-            # Not in the profile: Snakemake would then not even say that a job has finished.
+            # Not in the profile, where it would also hide that a job has finished.
             quiet.add(Quietness.PROGRESS)
         self.usual = DefaultFilter(
             quiet, given.debug_dag, given.verbose, given.dryrun, given.printshellcmds
@@ -85,7 +85,7 @@ class LogHandler(LogHandlerBase):
         return self.invocation and self.invocation.run
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write what there is to say of the record, if anything."""
+        """Write the text for a record, if there is one."""
         try:
             self._note(record)
             if text := self._text(record):
@@ -96,7 +96,7 @@ class LogHandler(LogHandlerBase):
     def close(self) -> None:
         """Say how the run ended."""
         if self.interrupted and self.run:
-            # That a command ended so is no failure of it.
+            # A command that was interrupted did not fail.
             self.run.failed.clear()
         if self.going and self.invocation and (text := self.invocation.ending(self.stopped)):
             self._say(text)
@@ -107,7 +107,7 @@ class LogHandler(LogHandlerBase):
         print(text, file=self.stream, flush=True)
 
     def _note(self, record: logging.LogRecord) -> None:
-        """Keep the state of the run as the record says."""
+        """Update the state of the run."""
         event = getattr(record, "event", None)
         if self.common_settings.dryrun or self.invocation is None:
             return
@@ -128,11 +128,11 @@ class LogHandler(LogHandlerBase):
         event = getattr(record, "event", None)
         message = record.getMessage()
         if event == LogEvent.JOB_FINISHED:
-            # A job of no run, such as check_dataset, says what it has found.
-            told = self.run.ended(record.job_id) if self.run else None
-            return told or _written(self.logs.get(record.job_id, []))
+            # A job without a study, such as check_dataset: show its log.
+            progress = self.run.ended(record.job_id) if self.run else None
+            return progress or _written(self.logs.get(record.job_id, []))
         if event == LogEvent.JOB_ERROR:
-            # Snakemake reports each again as it ends.
+            # Snakemake reports each failure again at its end.
             if record.jobid in self.failed:
                 return None
             self.failed.add(record.jobid)
@@ -144,39 +144,39 @@ class LogHandler(LogHandlerBase):
             if any(number in message for number in FULL):
                 return _full()
             if self.invocation and self.invocation.refusal:
-                # Snakemake reports the rule that asked for it.
+                # In place of Snakemake's report of the rule that needed the study.
                 return str(self.invocation.refusal)
-        # An event has reported which job, with its log.
+        # An event was shown with the job and its log.
         if message.startswith(REPORTED):
             return None
         if not self.common_settings.verbose and (message.startswith(USUAL) or SUBMITTED in message):
             return None
         if record.levelno >= logging.WARNING:
             return self.format(record)
-        # At each choice of the next jobs: two lines for every trial.
+        # The scheduler prints two lines for every trial.
         if record.module == "job_scheduler" and not self.common_settings.verbose:
             return None
         return self.format(record) if self.usual.filter(record) else None
 
 
 def _full() -> str:
-    """Return what to say of a full disk; the folders are those that Snakemake writes to."""
+    """Return the message on a full disk, with the free space where Snakemake writes."""
     places = dict.fromkeys([os.getcwd(), os.path.expanduser("~"), tempfile.gettempdir()])
     free = [f"{shutil.disk_usage(path).free // 1_000_000} MB in {path}" for path in places]
     return (
-        f"the disk is full: there are left {', '.join(free)}\n"
+        f"the disk is full; free are {', '.join(free)}\n"
         "  make room and run again: finished trials are kept"
     )
 
 
 def _failure(record: logging.LogRecord) -> str:
-    """Return which job failed and where all stands that its command has written."""
+    """Return which job failed, with its logs and their text."""
     what = f"rule {record.rule_name} failed: {', '.join(record.output) or record.shellcmd}"
     lines = [what, *(f"  log: {name}" for name in record.log), _written(record.log)]
     return "\n".join(filter(None, lines))
 
 
 def _written(logs: Iterable[str]) -> str:
-    """Return what stands in these logs."""
+    """Return the text of these logs."""
     texts = (Path(name).read_text(errors="replace") for name in logs if Path(name).is_file())
     return "\n".join(text.rstrip() for text in texts)

@@ -1,4 +1,4 @@
-"""What a call of Snakemake needs before it reads the Snakefile: its folder, and one line to end."""
+"""Set-up before Snakemake reads the Snakefile: a temporary folder, and an interrupt's message."""
 
 import atexit
 import os
@@ -6,23 +6,22 @@ import shutil
 import signal
 import tempfile
 
-PREFIX = "deathmatch-run-"  # by which deathmatch.run.checkout knows it
+PREFIX = "deathmatch-run-"  # as in deathmatch.run.checkout
 
 
 def begin() -> None:
-    """Make a folder for all temporary files of this process, which goes with it.
+    """Make a folder for all temporary files of this process, which is removed at its end.
 
-    From now on an interrupt ends the process with one line, where Snakemake prints a traceback:
-    until the run begins.
+    Until the run begins, an interrupt ends the process with one line, in place of a traceback.
     """
     folder = tempfile.mkdtemp(prefix=PREFIX)
     tempfile.tempdir = folder
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
     def end(*_: object) -> None:
-        # What Snakemake made of temporary folders, here and in its cache, goes too.
+        # This also removes Snakemake's temporary folders, here and in its cache.
         atexit._run_exitfuncs()
-        os.write(2, b"interrupted before anything was begun\n")
+        os.write(2, b"interrupted before the first job\n")
         os._exit(128 + signal.SIGINT)
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

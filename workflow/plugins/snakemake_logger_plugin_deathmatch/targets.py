@@ -1,7 +1,7 @@
-"""Which job a node is to do, read from the command line of the Snakemake that runs there.
+"""Read the job of a node from the command line of the Snakemake that runs there.
 
 Snakemake 9.23.1 writes a wildcard that holds a comma in quotes, `variant="backlog=1,accept=one"`,
-and then splits at that comma as well: no trial of two factors could be done on a node.
+and then splits at that comma as well, so a trial with two factors could not run on a node.
 """
 
 import re
@@ -19,10 +19,9 @@ def split(target: str) -> tuple[str, dict[str, str]]:
 
 
 def read_quoted() -> None:
-    """Have Snakemake read the targets of a job as it wrote them, commas in quotes included.
+    """Make Snakemake read the targets of a job as it wrote them, with commas in quotes.
 
-    Where a later Snakemake has no such function, nothing is changed: jobs are then as it reads
-    them.
+    A later Snakemake may lack the function; then nothing is changed.
     """
     from snakemake import cli
     from snakemake_interface_executor_plugins.utils import TargetSpec
