@@ -126,13 +126,10 @@ def time_quantiles(times: pl.LazyFrame, points: pl.DataFrame, quantity: str) -> 
     key = ["server", "variant", "n", RATE]
     wanted = "messages_due" if quantity == "latency" else "connections_opened"
     which = [*_KEY, "limited"]
-    totals = {
-        tuple(group): total
-        for *group, total in points.group_by(which, maintain_order=True).agg(pl.sum(wanted)).rows()
-    }
+    points = points.with_columns(due=pl.sum(wanted).over(which))
     bins = times.filter(pl.col("quantity") == quantity).collect()
-    chosen = bins.join(points.select(*key, "limited"), on=key, maintain_order="left")
-    found = stats.quantiles(chosen, which, QUANTILES, totals)
+    chosen = bins.join(points.select(*key, "limited", "due"), on=key, maintain_order="left")
+    found = stats.quantiles(chosen, which, QUANTILES, due="due")
     # Polars would multiply by the reciprocal, which adds digits.
     ms = pl.col(*QUANTILES).map_elements(lambda us: us / 1e3, return_dtype=pl.Float64)
     in_ms = found.with_columns(ms)

@@ -5,30 +5,16 @@ A system is a folder of `servers/`.
 
 import polars as pl
 
-from deathmatch.analysis import views
-from deathmatch.plan import files
 from deathmatch.plan.server import Server
 
-SCHEMA = {"server": pl.String, "version": pl.String, "conformance": pl.String}
-_ENDS = {"outcome": pl.String, "reason": pl.String, "deviations": pl.List(pl.String)}
 
-
-def systems(dataset: str) -> pl.DataFrame:
-    """Return one row for each folder of `servers/`, by name, with the columns of SCHEMA.
-
-    `version` and `conformance` are null for a system that the dataset has no trial of.
-    """
-    kept = ["server", "version", *_ENDS]
-    seen = [views.Experiment(dataset, name).trials for name in files.names("experiment")]
-    of_server = pl.concat([trials.select(kept) for trials in seen]).partition_by(
-        "server", as_dict=True, maintain_order=True
-    )
-    rows = []
-    for name in files.names("server"):
-        trials = of_server.get((name,), pl.DataFrame(schema={"version": pl.String} | _ENDS))
-        version = next(iter(trials["version"].drop_nulls()), None)
-        rows.append((name, version, conformance(trials)))
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+def measured(trials: pl.DataFrame) -> dict[str, dict[str, str]]:
+    """Return the first `version` and the `conformance` of each server of these trials, by name."""
+    return {
+        name: {"version": next(iter(own["version"].drop_nulls()), ""),
+               "conformance": conformance(own)}
+        for (name,), own in trials.partition_by("server", as_dict=True).items()
+    }  # fmt: skip
 
 
 def variants(server: Server) -> str:
@@ -45,19 +31,18 @@ def variants(server: Server) -> str:
     return "; ".join(", ".join(words) for words in levels if words)
 
 
-def conformance(trials: pl.DataFrame) -> str | None:
-    """Return in how many trials the checks passed, else what was wrong first; null without trials.
+def conformance(trials: pl.DataFrame) -> str:
+    """Return in how many trials the checks passed, else what was wrong first.
 
     A trial is timed only if every check of its experiment passes, but for those that the server is
     known to fail (`deviations` of its server.toml): one that was measured has passed the others.
     """
-    if not len(trials):
-        return None
-    failed = trials.filter(~pl.col("outcome").str.starts_with("measured"))
-    if not len(failed):
-        known = sorted(set(trials["deviations"].explode().drop_nulls()))
+    ends = zip(trials["outcome"], trials["reason"])
+    failed = [end for end in ends if not end[0].startswith("measured")]
+    if not failed:
+        known = sorted({name for names in trials["deviations"].to_list() for name in names or ()})
         but = f", but for: {'; '.join(known)}" if known else ""
         return f"passed in {len(trials)} of {len(trials)} trials{but}"
-    outcome, reason = failed.select("outcome", "reason").row(0)
+    outcome, reason = failed[0]
     first = reason.splitlines()[0] if reason else ""
     return f"{outcome} in {len(failed)} of {len(trials)} trials: {first}"

@@ -37,18 +37,14 @@ def dataset_with(dataset: str, experiment: str, table: str = "trials") -> str:
 
     It is the dataset itself, unless one that its file names under `also` has the table instead.
     """
-    also = files.dataset(dataset).also if _has_file(dataset) else ()
+    also = files.dataset(dataset).also if files.exists("dataset", dataset) else ()
     tabled = (name for name in (dataset, *also) if path_of(name, experiment, table).is_file())
     return next(tabled, dataset)
 
 
 def deciders(dataset: str) -> tuple[str, ...]:
     """Return the datasets that a dataset's file names under `decided_by`; none without a file."""
-    return files.dataset(dataset).decided_by if _has_file(dataset) else ()
-
-
-def _has_file(dataset: str) -> bool:
-    return dataset in files.names("dataset")
+    return files.dataset(dataset).decided_by if files.exists("dataset", dataset) else ()
 
 
 def of_other_datasets(dataset: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from string import Template
 
-from deathmatch.analysis import claims, published
+from deathmatch.analysis import claims, published, views
 from deathmatch.data import table_files
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
@@ -48,12 +48,15 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
         for other in table_files.deciders(dataset)
         for name in files.dataset(other).experiments
     ]
-    shown = dict.fromkeys([*((dataset, spec.name) for spec in known), *of_others])
+    trials = {dataset: views.trials(dataset)}
+    of_own = [(dataset, name) for name in trials[dataset]["experiment"].unique()]
+    shown = dict.fromkeys([*sorted(of_own), *of_others])
     parts = [
         variants.rows(holder, experiment, ledger.roles(evidence, holder))
         for holder, experiment in shown
     ]
-    named = dict.fromkeys(holder for holder, _ in shown)
+    others = dict.fromkeys(holder for holder, _ in shown if holder != dataset)
+    trials |= {name: views.trials(name) for name in others}
     rows = {
         kind: [row for part in parts for row in getattr(part, kind)]
         for kind in ("variants", "rates", "times", "trials")
@@ -68,7 +71,7 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
             {"sentence": one.finding.sentence, "number": one.number, "verdict": one.verdict}
             for one in results
         ],
-        "datasets": [about.summary(name) for name in named],
+        "datasets": [about.summary(name, own) for name, own in trials.items()],
         "citation": about.citation(dataset),
         "experiments": about.experiments(measured),
         "quantities": {
@@ -82,7 +85,7 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
         },
         "of_sweep": {s.name: [q.name for q in OF_SWEEPS.get(s.client, ())] for s in specs},
         "of_rate": {s.name: [q.name for q in OF_RATES.get(s.client, ())] for s in specs},
-        "servers": servers.rows(dataset, rows["trials"]),
+        "servers": servers.rows(dataset, trials),
         "claims": ledger.rows(dataset, entries, evidence),
         "theme": theme.config()["config"],
     } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}

@@ -42,8 +42,8 @@ def server(name: str, root: Path = ROOT) -> Server:
 
 
 def exists(kind: str, name: str, root: Path = ROOT) -> bool:
-    """Return whether there is one of that kind and name; `names` reads every folder for it."""
-    return path_of(kind, name, root).is_file()
+    """Return whether there is one of that kind and name."""
+    return paths.usable(kind, name) and path_of(kind, name, root).is_file()
 
 
 def servers(root: Path = ROOT) -> list[Server]:

@@ -49,8 +49,8 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
     if seen.trials.is_empty():
         return Rows([], [], [], [])
     over = axis(seen.trials, list(spec.factors))
-    without = tuple(factor for factor in labelled if factor != over)
-    series = _labels(views.Experiment(dataset, name, without).trials)
+    without = {factor: spec.factors[factor].default for factor in labelled if factor != over}
+    series = _labels(views.label(seen.trials, without))
     ranked = seen.ranked(seen.points)
     parts = ranked.partition_by(_VARIANT, as_dict=True, maintain_order=True)
     times = _quantiles(seen)
@@ -188,11 +188,11 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     shown = seen.ranked(seen.valid_points).filter(
         reply_rates.at_rate(0) if closed else reply_rates.AT_TOP
     )
-    key = [*_VARIANT, "n", RATE]
+    by = [*_VARIANT, "n"]
     bins = (
-        seen.times.filter(pl.col("quantity").is_in(timed))
-        .select(*key, "quantity", "time_us", "count")
-        .join(shown.lazy().select(key), on=key, how="semi", maintain_order="left")
+        seen.times_of(shown)
+        .filter(pl.col("quantity").is_in(timed))
+        .select(*by, "quantity", "time_us", "count")
         # It does not hold the whole table in memory.
         .collect(engine="streaming")
     )
@@ -200,7 +200,7 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     bins = bins.filter(pl.col("quantity") == quantity)
     wanted = {str(share): share for share in quantities.SHARES}
     by_variant: dict[tuple[str, str], dict[int, list[int | None]]] = {}
-    for row in stats.quantiles(bins, [*_VARIANT, "n"], wanted).to_dicts():
+    for row in stats.quantiles(bins, by, wanted).to_dicts():
         by_trial = by_variant.setdefault((row["server"], row["variant"]), {})
         by_trial[row["n"]] = [row[name] for name in wanted]
     return by_variant
