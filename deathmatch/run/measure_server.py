@@ -16,13 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from deathmatch.analysis import paired
-from deathmatch.analysis.card import alarms
-from deathmatch.analysis.paired import Measured
-from deathmatch.analysis.views import Experiment
 from deathmatch.data import records
 from deathmatch.errors import UserError, as_typed
-from deathmatch.paper import card
 from deathmatch.plan import files, own_dataset
 from deathmatch.plan import measure_design as plan
 from deathmatch.plan.measure_design import Side
@@ -73,6 +68,8 @@ class Run:
     def _order(self, number: int) -> list[int]:
         """Return the numbers of the sides; of a card, the subject first in the first round."""
         if self.pair:
+            from deathmatch.analysis import paired
+
             return [paired.SIDES.index(side) for side in paired.order(self.seed, number)]
         order = random.Random(f"{self.seed}/{number}").sample(
             range(len(self.sides)), len(self.sides)
@@ -134,9 +131,6 @@ def main(given: argparse.Namespace) -> int:
 
 def _tolerated(given: argparse.Namespace, pair: bool) -> float | None:
     """Return the share in `--fail-if slower-than 5 %`, None without it; UserError if wrong."""
-    if given.statistic not in paired.STATISTICS:
-        what = f"{given.statistic!r} is not compared"
-        raise UserError(what, "--statistic", f"choose of {', '.join(paired.STATISTICS)}")
     if given.fail_if is None:
         return None
     if not pair:
@@ -151,6 +145,13 @@ def _tolerated(given: argparse.Namespace, pair: bool) -> float | None:
 
 def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> int:
     """Measure a pair in blocks, at the same rates; return the exit status."""
+    from deathmatch.analysis import paired
+    from deathmatch.analysis.views import Experiment
+    from deathmatch.paper import card
+
+    if given.statistic not in paired.STATISTICS:
+        what = f"{given.statistic!r} is not compared"
+        raise UserError(what, "--statistic", f"choose one: {', '.join(paired.STATISTICS)}")
     model = own_dataset.model(run.experiment)
     rates = tuple(given.rates or model.rates_rps or ())
     duration_s = given.duration or model.duration_s or 0
@@ -176,7 +177,7 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
     _tidy(run)
     held = Experiment(run.dataset, run.experiment)
     measured = [
-        Measured(
+        paired.Measured(
             number,
             place,
             paired.SIDES[which],
@@ -231,6 +232,11 @@ def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
     if rounds < ROUNDS and not status:
         _say(f"no time for round {rounds + 1} of {ROUNDS}")
     _tidy(run)
+    # They take seconds to import: the run begins without them.
+    from deathmatch.analysis.card import alarms
+    from deathmatch.analysis.views import Experiment
+    from deathmatch.paper import card
+
     held = Experiment(run.dataset, run.experiment)
     made = card.of_subject(held, run.sides, ROUNDS, _typed())
     card.show(made, given.json)
