@@ -2,7 +2,7 @@
 
     ./shell deathmatch explore --dataset quick --out paper/quick/explore.html
 
-It fetches nothing and is the same bytes each time. `document` has all that it shows, as JSON;
+The page fetches nothing and is the same bytes each time. `document` returns its data;
 `paper/source/explore/` has the page, its style and its scripts.
 """
 
@@ -24,20 +24,19 @@ from deathmatch.plan.paths import ROOT
 
 PAPER = ROOT / "paper" / "source"
 SOURCE = PAPER / "explore"
-# In the order in which each uses those before it.
+# Each uses only those before it.
 SCRIPTS = (
     "elements.js", "data.js", "address.js", "download.js", "cells.js", "browse.js", "charts.js",
     "variants.js", "server.js", "compare.js", "claims.js", "about.js", "main.js",
 )  # fmt: skip
-# A limit of ours: the page is to open at once.
+# A larger page would not open at once.
 LARGEST_BYTES = 6_000_000
 
 
 def document(dataset: str, paper: str = report.PAPER) -> dict:
     """Return all that the page shows of a dataset, as what JSON can hold.
 
-    An experiment that it shows of another dataset, or whose claims that decides, has that one's
-    name.
+    The rows of an experiment of another dataset, which is shown or decides claims, have its name.
     """
     known = [files.experiment(name) for name in files.names("experiment")]
     entries, results = claims.family(dataset)
@@ -92,7 +91,7 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
 
 
 def table(rows: list[dict]) -> dict:
-    """Return rows as their columns' names and lists of values, which take less room."""
+    """Return rows as their columns' names and lists of values, which is shorter in JSON."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return {"columns": columns, "rows": [[row.get(name) for name in columns] for row in rows]}
 

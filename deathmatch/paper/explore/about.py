@@ -1,4 +1,4 @@
-"""Where a dataset was measured, by what, and how to cite it, as dicts of text and numbers."""
+"""A dataset's machines, commits and citation, as dicts of text and numbers."""
 
 import polars as pl
 

@@ -1,4 +1,4 @@
-"""What each server is, as its own file says it: settings with reasons, sources, how it is run.
+"""The explorer's rows of servers: settings with reasons, sources, how each is run.
 
 In: `servers/`, and the tables of the datasets shown. Out: one dict a server, of text alone.
 """
@@ -18,8 +18,8 @@ _UNMEASURED = {"version": "", "conformance": ""}
 def rows(dataset: str, trials: Mapping[str, pl.DataFrame]) -> list[dict]:
     """Return every server of `servers/`, and those of the trials that have no folder any more.
 
-    Sorted by title. `trials` are `views.trials`, by dataset: each dataset is named at the servers
-    that it measured, and `dataset` at all.
+    Sorted by title. `trials` are `views.trials`, by dataset. Each dataset is listed at the servers
+    that it measured, and `dataset` at every server.
     """
     by_dataset = {name: systems.measured(own) for name, own in trials.items()}
     shown = [_row(server, dataset, by_dataset) for server in files.servers()]
@@ -70,9 +70,9 @@ def _row(server: Server, dataset: str, by_dataset: Mapping[str, dict[str, dict]]
 
 
 def _gone(name: str, like: dict) -> dict:
-    """Return a server of which only trials are left, with the keys of another's row."""
+    """Return the row of a server whose folder is gone, with the keys of another row."""
     empty = {key: [] if isinstance(value, list) else "" for key, value in like.items()}
-    about = "Its folder is not here any more."
+    about = "Its folder was removed."
     own = {"server": name, "title": name, "about": about, "instrument": False, "year": None}
     return empty | own
 

@@ -1,4 +1,4 @@
-"""What was measured of each variant, as rows: of the sweep, of each offered rate, of the times.
+"""The explorer's rows of measurements: of each variant, offered rate, quantile and trial.
 
 In: one experiment of one dataset (`deathmatch.analysis.views`). Out: lists of dicts with numbers
 and text alone. A measured quantity is [median, low, high, trials], of the interval that figures
@@ -42,7 +42,7 @@ class Rows:
 
 
 def rows(dataset: str, name: str, roles: Roles) -> Rows:
-    """Return the rows of an experiment; without a row where the dataset does not hold it."""
+    """Return the rows of an experiment; none if the dataset has no trial of it."""
     spec = files.experiment(name)
     labelled = tuple(factor for factor in spec.factors if factor not in LABEL_FACTORS)
     seen = views.Experiment(dataset, name, labelled)
@@ -177,9 +177,9 @@ def _of_rates(points: pl.DataFrame, client: str | None) -> list[dict]:
 
 
 def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[int | None]]]:
-    """Return {(server, variant): {n: times in us}} at the rate that asks most, of `SHARES`.
+    """Return {(server, variant): {n: times in us}} at the hardest load, of `SHARES`.
 
-    Only of points that show the server. A quantile that too few times carry is None.
+    Only of points that show the server. A quantile of too few times is None.
     """
     timed = quantities.TIMED.get(seen.spec.client)
     if timed is None or seen.points.is_empty():
@@ -193,7 +193,7 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
         seen.times_of(shown)
         .filter(pl.col("quantity").is_in(timed))
         .select(*by, "quantity", "time_us", "count")
-        # It does not hold the whole table in memory.
+        # The whole table would take too much memory.
         .collect(engine="streaming")
     )
     quantity = next((name for name in timed if name in bins["quantity"]), timed[0])
