@@ -361,7 +361,7 @@ def test_servers_and_datasets_stand_side_by_side(page):
             assert any(h.startswith(title) and h.endswith(dataset) for h in heads), heads
     draw(page)
     assert page.locator(".chart svg.marks").count() >= 3
-    page.get_by_role("button", name=f"Take {files.server('yucan').title} away").click()
+    page.get_by_role("button", name=f"Remove {files.server('yucan').title}").click()
     page.wait_for_function("!location.hash.includes('yucan')")
     page.get_by_role("checkbox", name="others").uncheck()
     page.wait_for_function("location.hash.includes('datasets=small')")

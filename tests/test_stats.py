@@ -80,6 +80,7 @@ def test_quantiles_that_too_few_samples_carry_are_null():
     found = stats.quantiles(full, ["label"], wanted)
     # A hundred samples have no 99th percentile.
     assert found.rows() == [("a", 10, 500), ("b", 7, None)]
-    lost = stats.quantiles(full, ["label"], wanted, {("a",): 10_000, ("b",): 100})
+    due = full.with_columns(due=pl.col("label").replace_strict({"a": 10_000, "b": 100}))
+    lost = stats.quantiles(due, ["label"], wanted, due="due")
     assert lost.rows() == [("a", None, None), ("b", 7, None)]
     assert stats.quantiles(full.clear(), ["label"], wanted).schema == found.schema

@@ -160,23 +160,23 @@ def _opened(points: pl.DataFrame, level: int) -> pl.DataFrame:
 
 def alarms(held: Experiment) -> dict[str, str]:
     """Return a sentence on the wrong answers of each server that gave any, with the first one."""
-    said, firsts = {}, {}
-    if FIRST_WRONG in held.points.columns:
-        for point in held.points.drop_nulls(FIRST_WRONG).iter_rows(named=True):
-            firsts.setdefault(point["server"], f", the first: {point[FIRST_WRONG]}")
-    for server in held.trials["server"].unique().sort():
-        trials, points = held.trials.filter(server=server), held.points.filter(server=server)
-        title = trials["title"][0]
-        failed = trials.filter(outcome="answers wrongly")
-        count = int(points[WRONG].sum() or 0) if WRONG in points.columns else 0
-        if len(failed):
-            said[server] = f"{title} answers wrongly: {failed['reason'][0].splitlines()[0]}"
-        elif count:
+    said = {}
+    if WRONG in held.points.columns:
+        wrong = held.points.group_by("server", maintain_order=True).agg(
+            pl.first("title"), pl.sum(WRONG), pl.col(FIRST_WRONG).drop_nulls().first()
+        )
+        for server, title, count, first in wrong.filter(pl.col(WRONG) > 0).iter_rows():
+            example = "" if first is None else f", the first: {first}"
             said[server] = (
-                f"{title} gave {phrases.counted(count, 'wrong answer')} under load"
-                f"{firsts.get(server, '')}; its numbers are of its good answers."
+                f"{title} gave {phrases.counted(int(count), 'wrong answer')} under load{example}; "
+                "its numbers are of its good answers."
             )
-    return said
+    failed = held.trials.filter(outcome="answers wrongly").unique(
+        "server", keep="first", maintain_order=True
+    )
+    for server, title, reason in failed.select("server", "title", "reason").iter_rows():
+        said[server] = f"{title} answers wrongly: {reason.splitlines()[0]}"
+    return dict(sorted(said.items()))
 
 
 def _costs(held: Experiment, points: pl.DataFrame) -> pl.DataFrame:

@@ -154,7 +154,7 @@ def untested(path: Path = UNTESTED) -> tuple[Untested, ...]:
 
 def has_frozen_rules(dataset: str) -> bool:
     """Return whether a dataset's file says `frozen_rules`; False without such a file."""
-    return dataset in files.names("dataset") and files.dataset(dataset).frozen_rules
+    return files.exists("dataset", dataset) and files.dataset(dataset).frozen_rules
 
 
 def later(kind: Literal["claim", "finding"], rows: list[dict]) -> list[dict]:

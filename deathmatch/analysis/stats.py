@@ -9,13 +9,14 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from statistics import median
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from deathmatch.load import histogram
-from deathmatch.quantities.quantity import enough_samples
+from deathmatch.quantities.quantity import needed_samples
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -66,15 +67,15 @@ def interval(values: list[float]) -> Interval:
     CONFIDENCE, from a fixed seed; with fewer than two trials low and high are None. With three,
     it is as wide as their range.
     """
-    known = np.asarray([value for value in values if value is not None], dtype=float)
-    if len(known) == 0:
+    known = tuple(float(value) for value in values if value is not None)
+    if not known:
         return NO_TRIAL
-    middle = float(np.median(known))
+    middle = median(known)
     if len(known) == 1:
         return Interval(1, middle)
-    if np.ptp(known) == 0:
+    if min(known) == max(known):
         return Interval(len(known), middle, middle, middle)
-    return Interval(len(known), middle, *_bounds(tuple(known)))
+    return Interval(len(known), middle, *_bounds(known))
 
 
 @lru_cache(maxsize=10_000)
@@ -140,26 +141,23 @@ def ratio(frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str) -> I
 
 
 def quantiles(
-    histograms: pl.DataFrame,
-    by: list[str],
-    wanted: dict[str, float],
-    totals: dict[tuple, int] | None = None,
+    histograms: pl.DataFrame, by: list[str], wanted: dict[str, float], due: str = ""
 ) -> pl.DataFrame:
     """Return for each group of `by` the quantiles `wanted`, {column: q}, in us.
 
-    `totals` has the total of each group for `histogram.quantiles_us`. A quantile of too few samples
-    (`enough_samples`) is null.
+    `due` names a column with the number of samples that were due in the group: those that its bins
+    lack took longer than any (`histogram.quantile`). Default: all that were due are in the bins. A
+    quantile of too few samples (`needed_samples`) is null.
     """
-    rows = []
-    for group, bins in histograms.group_by(by, maintain_order=True):
-        total = totals[group] if totals else None
-        counted = bins["count"].sum() if total is None else total
-        quantiles_us = histogram.quantiles_us(bins, list(wanted.values()), total)
-        carried = (enough_samples(q, counted) for q in wanted.values())
-        known = (us if enough else None for us, enough in zip(quantiles_us, carried))
-        rows.append((*group, *known))
-    kinds = {name: histograms.schema[name] for name in by} | dict.fromkeys(wanted, pl.Int64)
-    return pl.DataFrame(rows, schema=kinds, orient="row")
+    total = pl.col(due).first() if due else pl.col("count").sum()
+    known = [
+        pl.when(total >= needed_samples(q)).then(histogram.quantile(q, total)).alias(name)
+        for name, q in wanted.items()
+    ]
+    columns = ["time_us", "count", *([due] if due else [])]
+    groups = histograms.group_by(by, maintain_order=True)
+    ordered = groups.agg(pl.col(columns).sort_by("time_us", nulls_last=True)).explode(columns)
+    return ordered.group_by(by, maintain_order=True).agg(known)
 
 
 @dataclass(frozen=True)

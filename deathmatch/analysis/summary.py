@@ -6,8 +6,7 @@ import polars as pl
 
 from deathmatch.analysis import findings, phrases, provenance
 from deathmatch.analysis.outcomes import Outcome, labelled, outcomes
-from deathmatch.analysis.views import Experiment, why_not_measured
-from deathmatch.data import table_files, tables
+from deathmatch.analysis.views import Experiment, trials, why_not_measured
 from deathmatch.data.laws.law import KEY
 from deathmatch.plan import files
 
@@ -41,9 +40,7 @@ def new_servers(held: list[Experiment]) -> set[str]:
     also = files.dataset(findings.REFERENCE).also
     known = set(files.instruments())
     for dataset in (findings.REFERENCE, *also):
-        for name in files.names("experiment"):
-            if table_files.path_of(dataset, name, "trials").is_file():
-                known |= set(tables.read(dataset, name, "trials")["server"])
+        known |= set(trials(dataset)["server"])
     new = {server for experiment in held for server in experiment.trials["server"]} - known
     return new if len(new) <= MOST_SERVERS else set()
 

@@ -2,30 +2,16 @@
 
 import polars as pl
 
-from deathmatch.analysis import views
-from deathmatch.plan import files
 from deathmatch.plan.server import Server
 
-SCHEMA = {"server": pl.String, "version": pl.String, "conformance": pl.String}
-_ENDS = {"outcome": pl.String, "reason": pl.String, "deviations": pl.List(pl.String)}
 
-
-def systems(dataset: str) -> pl.DataFrame:
-    """Return one row for each folder of `servers/`, by name, with the columns of SCHEMA.
-
-    `version` and `conformance` are null for a system that the dataset has no trial of.
-    """
-    kept = ["server", "version", *_ENDS]
-    seen = [views.Experiment(dataset, name).trials for name in files.names("experiment")]
-    of_server = pl.concat([trials.select(kept) for trials in seen]).partition_by(
-        "server", as_dict=True, maintain_order=True
-    )
-    rows = []
-    for name in files.names("server"):
-        trials = of_server.get((name,), pl.DataFrame(schema={"version": pl.String} | _ENDS))
-        version = next(iter(trials["version"].drop_nulls()), None)
-        rows.append((name, version, conformance(trials)))
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+def measured(trials: pl.DataFrame) -> dict[str, dict[str, str]]:
+    """Return the first `version` and the `conformance` of each server of these trials, by name."""
+    return {
+        name: {"version": next(iter(own["version"].drop_nulls()), ""),
+               "conformance": conformance(own)}
+        for (name,), own in trials.partition_by("server", as_dict=True).items()
+    }  # fmt: skip
 
 
 def variants(server: Server) -> str:
@@ -42,19 +28,18 @@ def variants(server: Server) -> str:
     return "; ".join(", ".join(words) for words in levels if words)
 
 
-def conformance(trials: pl.DataFrame) -> str | None:
-    """Return in how many trials the checks passed, else the first failure; null without trials.
+def conformance(trials: pl.DataFrame) -> str:
+    """Return in how many trials the checks passed, else the first failure.
 
     A trial is timed only if all checks of its experiment pass, except the known `deviations` of its
     server.toml, so every measured trial has passed them.
     """
-    if not len(trials):
-        return None
-    failed = trials.filter(~pl.col("outcome").str.starts_with("measured"))
-    if not len(failed):
-        known = sorted(set(trials["deviations"].explode().drop_nulls()))
+    ends = zip(trials["outcome"], trials["reason"])
+    failed = [end for end in ends if not end[0].startswith("measured")]
+    if not failed:
+        known = sorted({name for names in trials["deviations"].to_list() for name in names or ()})
         but = f", but for: {'; '.join(known)}" if known else ""
         return f"passed in {len(trials)} of {len(trials)} trials{but}"
-    outcome, reason = failed.select("outcome", "reason").row(0)
+    outcome, reason = failed[0]
     first = reason.splitlines()[0] if reason else ""
     return f"{outcome} in {len(failed)} of {len(trials)} trials: {first}"

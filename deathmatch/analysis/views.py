@@ -1,6 +1,6 @@
 """Views for notebooks: an experiment's tables with labels, variants and endings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.experiment import Experiment as Spec
+from deathmatch.plan.server import Server
 from deathmatch.plan.trial import CONFIGURATION
 from deathmatch.quantities.definitions import DIED
 from deathmatch.quantities.quantity import ALL_ANSWERED, WRONG, of_experiment
@@ -39,6 +40,8 @@ class Experiment:
     label_factors: tuple[str, ...] = ()
     # The dataset of the searches for capacities, if it is another one.
     searched: str = ""
+    # Tables in memory, in place of the dataset's files.
+    frames: Mapping[str, pl.DataFrame] | None = None
 
     @cached_property
     def spec(self) -> Spec:
@@ -58,21 +61,23 @@ class Experiment:
         """
         return reply_rates.with_top(of_experiment(self._labelled("points"), self.name))
 
-    @cached_property
+    @property
     def times(self) -> pl.LazyFrame:
         """Every bin of the histograms that no law leaves out, with `title` and `label`.
 
         There are millions: filter before collecting.
         """
-        labels = self.trials.lazy().select(*TRIAL, "title", "label")
-        broken = self.points.join(self.lawful_points, on=KEY, how="anti").lazy()
-        steady = laws.steady(self.points).lazy().select(*KEY, steady=pl.lit(True))
+        return self.times_of(self.points)
+
+    def times_of(self, points: pl.DataFrame) -> pl.LazyFrame:
+        """Return the same of these points alone."""
+        steady = laws.steady(points).select(*KEY, steady=pl.lit(True))
+        lawful = laws.upheld(points).select(*KEY, "title", "label")
+        known = lawful.join(steady, on=KEY, how="left").lazy()
         judged = pl.any_horizontal(map(pl.col("quantity").str.starts_with, laws.STEADY.columns))
         return (
             self._scan("times")
-            .join(labels, on=TRIAL, maintain_order="left")
-            .join(broken, on=KEY, how="anti", maintain_order="left")
-            .join(steady, on=KEY, how="left", maintain_order="left")
+            .join(known, on=KEY, maintain_order="left")
             .filter(pl.col("steady").fill_null(False) | ~judged)
             .drop("steady")
         )
@@ -90,7 +95,7 @@ class Experiment:
     @cached_property
     def probes(self) -> pl.DataFrame:
         """Every rate that a search offered, by any load generator, with `title` and `label`."""
-        holder = Experiment(self._holder(PROBES), self.name)
+        holder = Experiment(self.searched, self.name) if self.searched else self
         trials, found = (tables.of_any_client(holder._of_all(name)) for name in ("trials", PROBES))
         return _labelled_as(self._with_label(trials), tables.of_own_client(found))
 
@@ -103,13 +108,16 @@ class Experiment:
         return self._of_its_client(self._of_all(table))
 
     def _of_all(self, table: str) -> pl.DataFrame:
+        if self.frames is not None:
+            return self.frames[table]
         if not table_files.path_of(self.dataset, self.name, table).is_file():
             # The dataset may have only some of a chapter's experiments.
             return pl.DataFrame(schema=tables.columns(self.name, table))
         return tables.read(self.dataset, self.name, table)
 
     def _scan(self, table: str) -> pl.LazyFrame:
-        if not table_files.path_of(self.dataset, self.name, table).is_file():
+        path = table_files.path_of(self.dataset, self.name, table)
+        if self.frames is not None or not path.is_file():
             return self._read(table).lazy()
         return self._of_its_client(tables.scan(self.dataset, self.name, table))
 
@@ -149,7 +157,7 @@ class Experiment:
 
         If only instruments ran, they count.
         """
-        ours = self.points.filter(~pl.col("server").is_in(files.instruments()))
+        ours = subjects(self.points)
         offered = (ours if len(ours) else self.points).select("server", "variant", RATE).unique()
         variants = offered.select("server", "variant").n_unique()
         counts = offered.group_by(RATE, maintain_order=True).len()
@@ -273,6 +281,17 @@ def shown(dataset: str, name: str) -> Experiment:
     return Experiment(measured, name, searched="" if searched in (dataset, measured) else searched)
 
 
+def trials(dataset: str) -> pl.DataFrame:
+    """Return every trial of a dataset, by `experiment`, without the factors and labels."""
+    known = files.names("experiment")
+    held = [name for name in known if table_files.path_of(dataset, name, "trials").is_file()]
+    every = [Experiment(dataset, name) for name in held or known[:1]]
+    return pl.concat(
+        each._read("trials").drop(each.spec.factors).with_columns(experiment=pl.lit(each.name))
+        for each in every
+    )
+
+
 def origin(experiment: Experiment, dataset: str) -> str:
     """Return where and when other datasets than the paper's measured an experiment, or ""."""
     sentences = []
@@ -344,15 +363,20 @@ def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
 
 def _called(trials: pl.DataFrame) -> pl.Series:
     """Return the title of each row's configuration; its name if the server no longer exists."""
-    known = set(files.names("server"))
-    rows = trials.select("server", CONFIGURATION).rows()
+    known, rows = _servers(trials), trials.select("server", CONFIGURATION).rows()
     called = {
-        (server, level): files.server(server).called(level)
+        (server, level): known[server].called(level)
         if level is not None and server in known
         else level and level.replace("-", " ")
         for server, level in set(rows)
     }
     return pl.Series([called[row] for row in rows], dtype=pl.String)
+
+
+def _servers(frame: pl.DataFrame) -> dict[str, Server]:
+    """Return the servers of a frame that still have a folder, by name."""
+    named = frame["server"].unique()
+    return {name: files.server(name) for name in named if files.exists("server", name)}
 
 
 def deaths_phrase(points: pl.DataFrame) -> str:
@@ -365,7 +389,8 @@ def deaths_phrase(points: pl.DataFrame) -> str:
 
 def subjects(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of servers that are compared: without those that measure the harness."""
-    return frame.filter(~pl.col("server").is_in(files.instruments()))
+    instruments = [name for name, server in _servers(frame).items() if server.instrument]
+    return frame.filter(~pl.col("server").is_in(instruments))
 
 
 def of_today(frame: pl.DataFrame) -> pl.DataFrame:
@@ -395,10 +420,8 @@ def at_defaults(frame: pl.DataFrame, experiment: str, *factors: str) -> pl.DataF
 
 
 def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
-    known = set(frame["server"]) & set(files.names("server"))
-    first = {
-        name: own[0] for name in known if (own := files.server(name).configurations_in(experiment))
-    }
+    own = {name: each.configurations_in(experiment) for name, each in _servers(frame).items()}
+    first = {name: levels[0] for name, levels in own.items() if levels}
     chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)
     # Null: a trial from before the server had configurations ran as the present first one.
     return frame.filter(

@@ -38,7 +38,7 @@ from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 
 PAPER = ROOT / "paper" / "source"
-# A title or a version in another's dataset may hold what Markdown would pass on as it is.
+# Titles and versions of other people's datasets may hold HTML or TeX, which must stay text.
 MARKDOWN = "markdown-raw_html-raw_tex-raw_attribute-native_divs-native_spans"
 TEXT_WIDTH_PT, TEXT_HEIGHT_PT = 440, 690
 
@@ -168,7 +168,7 @@ def _pandoc(
 
 
 def _explain(done: subprocess.CompletedProcess, texts: dict[str, str]) -> None:
-    """Turn pandoc's and the filter's complaints into one sentence with a place."""
+    """Raise UserError, with the file that is wrong, for an error of pandoc or of the filter."""
     remedies = {
         "citation": "add it to paper/source/references.bib or correct the key",
         "unknown-reference": "label a figure or table so, or write # Title {#sec-…}",

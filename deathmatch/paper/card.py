@@ -1,7 +1,7 @@
-"""The card: one page that shows how a server does, against what, and why; or two compared.
+"""The card: one page that compares a server with yardsticks, or two servers.
 
-It fetches nothing, is readable on a phone, and prints on two sheets. Its table is on the terminal
-and in Markdown too, its numbers are in JSON.
+It fetches nothing, is readable on a phone, and prints on two sheets. The terminal and a Markdown
+file show its table too, and a JSON file has its numbers.
 """
 
 import html
@@ -91,7 +91,7 @@ def show(card: Card, as_json: bool = False) -> None:
 def print_table(
     alarm: Sequence[str], heads: Sequence[str], lines: Sequence[Sequence[str]]
 ) -> None:  # fmt: skip
-    """Print what is wrong, in red where there are colours, and a table."""
+    """Print the alarms, in red where the terminal has colours, and a table."""
     # As wide as the table: a pipe has no width, and a terminal breaks lines by itself.
     console = Console(highlight=False, markup=False, emoji=False, width=WIDTH)
     table = Table(box=None, pad_edge=False)
@@ -248,13 +248,13 @@ def _repeat(held: Experiment, command: str) -> Section:
         (
             f"<p>{html.escape(machine)}</p>\n<p><code>{html.escape(command)}</code></p>\n"
             f"<p><code>{html.escape(paper)}</code> writes the whole paper of these trials. "
-            ".github/CONTRIBUTING.md says how to cite and hand in.</p>"
+            ".github/CONTRIBUTING.md says how to cite and submit them.</p>"
         ),
     )
 
 
 def wrong(held: Experiment, made: Sequence[Row], wanted: int) -> list[str]:
-    """Return what keeps numbers of the card from counting, a sentence each."""
+    """Return why numbers of the card do not count, a sentence for each reason."""
     said = []
     for row in made:
         if row.failed:
@@ -312,7 +312,7 @@ def _charts(held: Experiment, made: Sequence[Row]) -> Iterable[str]:
 
 
 def _by_rate(held: Experiment) -> pl.DataFrame:
-    """Return what sweeps and searches saw at each rate, less than STEP apart taken for one."""
+    """Return the points of sweeps and searches; rates less than STEP apart are made one."""
     cost = CPU_PER_REPLY.of_trial.of_point().alias(CPU_PER_REPLY.name)
     wanted = ["title", RATE, REPLY, cost, "client_limited"]
     both = pl.concat([held.points.select(wanted), held.probes.select(wanted)])

@@ -14,7 +14,7 @@ SOURCES = {
 
 
 def post(source: str) -> str:
-    """Return what a source is called: its author; another name stands for itself."""
+    """Return the author of a source; a name that is not in SOURCES stays as it is."""
     return SOURCES.get(source, source)
 
 
@@ -24,7 +24,7 @@ def linked(entry: Entry) -> str:
 
 
 def details(entry: Entry) -> dict:
-    """Return what a claim opens to: {"facts": [heading, text] pairs, "verdicts": …}.
+    """Return the details of a claim: {"facts": [heading, text] pairs, "verdicts": …}.
 
     Each verdict has its heading, its lines of text, and the paths of the raw logs.
     """

@@ -65,7 +65,7 @@ def setup(dataset: str, figures: Path | None = None) -> str:
             for kind in (str, int, float):
                 shell.display_formatter.formatters["text/plain"].for_type(kind, _print_as_prose)
         asked, dataset = dataset, _measured(dataset)
-        # The figures of a dataset that nobody asked for replace none.
+        # The figures of FALLBACK must not replace those of the dataset that was asked for.
         _folder = ROOT / ("figures" if dataset == asked else "build/figures") / dataset
     return dataset
 

@@ -2,7 +2,7 @@
 
     ./shell deathmatch explore --dataset quick --out paper/quick/explore.html
 
-It fetches nothing and is the same bytes each time. `document` has all that it shows, as JSON;
+The page fetches nothing and is the same bytes each time. `document` returns its data;
 `paper/source/explore/` has the page, its style and its scripts.
 """
 
@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from string import Template
 
-from deathmatch.analysis import claims, published
+from deathmatch.analysis import claims, published, views
 from deathmatch.data import table_files
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
@@ -24,20 +24,19 @@ from deathmatch.plan.paths import ROOT
 
 PAPER = ROOT / "paper" / "source"
 SOURCE = PAPER / "explore"
-# In the order in which each uses those before it.
+# Each uses only those before it.
 SCRIPTS = (
     "elements.js", "data.js", "address.js", "download.js", "cells.js", "browse.js", "charts.js",
     "variants.js", "server.js", "compare.js", "claims.js", "about.js", "main.js",
 )  # fmt: skip
-# A limit of ours: the page is to open at once.
+# A larger page would not open at once.
 LARGEST_BYTES = 6_000_000
 
 
 def document(dataset: str, paper: str = report.PAPER) -> dict:
     """Return all that the page shows of a dataset, as what JSON can hold.
 
-    An experiment that it shows of another dataset, or whose claims that decides, has that one's
-    name.
+    The rows of an experiment of another dataset, which is shown or decides claims, have its name.
     """
     known = [files.experiment(name) for name in files.names("experiment")]
     entries, results = claims.family(dataset)
@@ -48,12 +47,15 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
         for other in table_files.deciders(dataset)
         for name in files.dataset(other).experiments
     ]
-    shown = dict.fromkeys([*((dataset, spec.name) for spec in known), *of_others])
+    trials = {dataset: views.trials(dataset)}
+    of_own = [(dataset, name) for name in trials[dataset]["experiment"].unique()]
+    shown = dict.fromkeys([*sorted(of_own), *of_others])
     parts = [
         variants.rows(holder, experiment, ledger.roles(evidence, holder))
         for holder, experiment in shown
     ]
-    named = dict.fromkeys(holder for holder, _ in shown)
+    others = dict.fromkeys(holder for holder, _ in shown if holder != dataset)
+    trials |= {name: views.trials(name) for name in others}
     rows = {
         kind: [row for part in parts for row in getattr(part, kind)]
         for kind in ("variants", "rates", "times", "trials")
@@ -68,7 +70,7 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
             {"sentence": one.finding.sentence, "number": one.number, "verdict": one.verdict}
             for one in results
         ],
-        "datasets": [about.summary(name) for name in named],
+        "datasets": [about.summary(name, own) for name, own in trials.items()],
         "citation": about.citation(dataset),
         "experiments": about.experiments(measured),
         "quantities": {
@@ -82,14 +84,14 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
         },
         "of_sweep": {s.name: [q.name for q in OF_SWEEPS.get(s.client, ())] for s in specs},
         "of_rate": {s.name: [q.name for q in OF_RATES.get(s.client, ())] for s in specs},
-        "servers": servers.rows(dataset, rows["trials"]),
+        "servers": servers.rows(dataset, trials),
         "claims": ledger.rows(dataset, entries, evidence),
         "theme": theme.config()["config"],
     } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}
 
 
 def table(rows: list[dict]) -> dict:
-    """Return rows as their columns' names and lists of values, which take less room."""
+    """Return rows as their columns' names and lists of values, which is shorter in JSON."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return {"columns": columns, "rows": [[row.get(name) for name in columns] for row in rows]}
 

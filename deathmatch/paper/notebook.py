@@ -5,7 +5,7 @@
 
 The notebook has a cell tagged `parameters` that sets `dataset`. It runs with this very Python, in
 the repository's root, under a kernel specification made for the run, so that nothing installed in
-the user's home has a say.
+the user's home affects it.
 `{eval}``expression` in prose is evaluated where it stands, in the order of the cells. The result
 holds no times and no machine's paths; it appears only when every cell has succeeded.
 """
@@ -159,7 +159,7 @@ def _private_jupyter(scratch: Path, figures: Path) -> dict[str, str]:
 
 
 def _failure(error: PapermillExecutionError, source: Path) -> UserError:
-    """Say which cell failed, by its line in the source file, and with what."""
+    """Return the error of a failed cell, with its line in the source file."""
     code, what = error.source, _ANSI.sub("", error.evalue)
     if "display.evaluate(" in code:
         expression = re.search(r"\{eval\}`[^`]+`", what)

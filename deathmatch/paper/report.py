@@ -1,9 +1,9 @@
 """The report on a dataset that lacks part of the study: its front, from its notebook's values."""
 
 NOTEBOOK = "00-findings"
-"""Makes all that a report shows."""
+"""The notebook that makes all that a report shows."""
 NAME, PAPER = "report", "deathmatch"
-"""What the files of a report are called, and those of a paper."""
+"""The names of the files of a report and of a paper, without a suffix."""
 
 _NEW = "# Servers that are not in the study {#sec-servers}\n\n"
 _SERVERS = """{show}`tbl-measured-servers`

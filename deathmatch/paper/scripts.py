@@ -1,4 +1,4 @@
-"""The scripts of others that pages carry, so that they fetch nothing."""
+"""Third-party scripts, which pages embed so that they fetch nothing."""
 
 import vl_convert
 
@@ -9,7 +9,7 @@ DATATABLES = ROOT / "paper" / "source" / "explore" / "datatables" / "dataTables.
 
 
 def vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script that ends no element."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script, in which no end tag is."""
     return _contained(f"(()=>{{{vl_convert.javascript_bundle(vl_version=VEGALITE)}}})();")
 
 

@@ -1,4 +1,4 @@
-"""Titles and texts, which anybody may write, as Markdown that shows them as they are."""
+"""Escape titles and texts, which anybody may write, so that Markdown shows them literally."""
 
 import re
 from functools import cache
@@ -7,11 +7,11 @@ import polars as pl
 
 from deathmatch.plan import files
 
-# An underscore within a word is one. Pandoc makes other characters of quotes, "--" and "...".
+# Pandoc keeps an underscore within a word, and replaces quotes, "--" and "...".
 SPECIAL = re.compile(r"""([\\`*{}\[\]<>#@$^~|&"']|(?<!\w)_|_(?!\w)|-(?=-)|\.(?=\.)|^[-+=:%])""")
 # A number at the beginning of a list.
 FIRST = re.compile(r"^(\d+)(?=[.)])")
-# What a program said of itself, or what became of it: no Markdown.
+# Columns with the output of programs, which is not Markdown.
 SAID = ("version", "reason")
 
 
@@ -25,9 +25,9 @@ def escaped(text: str) -> str:
 
 
 def without_html(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the frame with every `<` of its text written so that it is shown, not obeyed.
+    """Return the frame with every `<` of its text escaped, so that no HTML is in it.
 
-    What servers' files and programs say is shown as it is, too.
+    Text from servers' files and from programs is shown literally, too.
     """
     said = [pl.col(name).map_elements(plain, pl.String) for name in SAID if name in frame.columns]
     others = pl.col(pl.String).exclude(SAID).map_elements(escaped, pl.String)

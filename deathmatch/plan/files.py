@@ -43,7 +43,7 @@ def server(name: str, root: Path = ROOT) -> Server:
 
 def exists(kind: str, name: str, root: Path = ROOT) -> bool:
     """Return whether something of that kind has the name, without listing all as `names` does."""
-    return path_of(kind, name, root).is_file()
+    return paths.usable(kind, name) and path_of(kind, name, root).is_file()
 
 
 def servers(root: Path = ROOT) -> list[Server]:

@@ -214,8 +214,3 @@ def needed_samples(quantile: float) -> int:
     from scipy.stats import nbinom  # a trial does not wait for it
 
     return 2 + int(nbinom.ppf(TAIL_CONFIDENCE, 2, min(quantile, 1 - quantile)))
-
-
-def enough_samples(quantile: float, count: int | None) -> bool:
-    """Return whether so many samples carry a quantile: `needed_samples`; None counts as none."""
-    return (count or 0) >= needed_samples(quantile)

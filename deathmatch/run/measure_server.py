@@ -16,13 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from deathmatch.analysis import paired
-from deathmatch.analysis.card import alarms
-from deathmatch.analysis.paired import Measured
-from deathmatch.analysis.views import Experiment
 from deathmatch.data import records
 from deathmatch.errors import UserError, as_typed
-from deathmatch.paper import card
 from deathmatch.plan import files, own_dataset
 from deathmatch.plan import measure_design as plan
 from deathmatch.plan.measure_design import Side
@@ -70,10 +65,9 @@ class Run:
                     trials.append((which, trial))
             yield trials
 
-    def tidied(self) -> Experiment:
-        """Write the tables of what was measured, and return them."""
+    def tidy(self) -> None:
+        """Write the tables of the trials so far."""
         subcommands.run("tidy", f"data/{self.dataset}/{self.experiment}")
-        return Experiment(self.dataset, self.experiment)
 
     def _order(self, number: int) -> list[int]:
         """Return the numbers of the sides in a round's order.
@@ -81,6 +75,8 @@ class Run:
         In the first round of a card, the subject, which is 0, is first.
         """
         if self.pair:
+            from deathmatch.analysis import paired
+
             return [paired.SIDES.index(side) for side in paired.order(self.seed, number)]
         order = random.Random(f"{self.seed}/{number}").sample(
             range(len(self.sides)), len(self.sides)
@@ -141,13 +137,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _tolerated(given: argparse.Namespace, pair: bool) -> float | None:
-    """Return the share in `--fail-if slower-than 5 %`, None without it.
-
-    Raises UserError for a wrong condition or statistic.
-    """
-    if given.statistic not in paired.STATISTICS:
-        what = f"{given.statistic!r} cannot be compared"
-        raise UserError(what, "option --statistic", f"choose one of {', '.join(paired.STATISTICS)}")
+    """Return the share in `--fail-if slower-than 5 %`, None without it; UserError if wrong."""
     if given.fail_if is None:
         return None
     if not pair:
@@ -162,6 +152,13 @@ def _tolerated(given: argparse.Namespace, pair: bool) -> float | None:
 
 def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> int:
     """Measure a pair in blocks, at the same rates; return the exit status."""
+    from deathmatch.analysis import paired
+    from deathmatch.analysis.views import Experiment
+    from deathmatch.paper import card
+
+    if given.statistic not in paired.STATISTICS:
+        what = f"{given.statistic!r} cannot be compared"
+        raise UserError(what, "option --statistic", f"choose one of {', '.join(paired.STATISTICS)}")
     model = own_dataset.model(run.experiment)
     rates = tuple(given.rates or model.rates_rps or ())
     duration_s = given.duration or model.duration_s or 0
@@ -184,9 +181,10 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
     if not blocks:
         return status
     write(blocks)
-    held = run.tidied()
+    run.tidy()
+    held = Experiment(run.dataset, run.experiment)
     measured = [
-        Measured(
+        paired.Measured(
             number, place, paired.SIDES[which],
             held.points.filter(server=trial.server.name, variant=trial.variant.name, n=trial.n),
         )
@@ -238,7 +236,13 @@ def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
         return status
     if rounds < ROUNDS and not status:
         _say(f"no time for round {rounds + 1} of {ROUNDS}")
-    held = run.tidied()
+    run.tidy()
+    # They take seconds to import: the run begins without them.
+    from deathmatch.analysis.card import alarms
+    from deathmatch.analysis.views import Experiment
+    from deathmatch.paper import card
+
+    held = Experiment(run.dataset, run.experiment)
     made = card.of_subject(held, run.sides, ROUNDS, _typed())
     card.show(made, given.json)
     return status or (subcommands.WRONG if subject.server in alarms(held) else 0)

@@ -13,24 +13,18 @@ import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import polars as pl
-
-from deathmatch.analysis import card as analysis
-from deathmatch.analysis.views import Experiment
 from deathmatch.builds import clients, toolchain
 from deathmatch.builds.clone import Clone
-from deathmatch.data import records, tidy
+from deathmatch.data import records
 from deathmatch.errors import UserError, as_typed
 from deathmatch.hosts import netns_testbed, sandbox
 from deathmatch.hosts.testbed import Command
 from deathmatch.measure import conformance, steps
 from deathmatch.measure import trial as measurement
 from deathmatch.measure.context import PORT, Context, prepare
-from deathmatch.paper import card
 from deathmatch.plan import files, matrix, measure_design, new_server, paths
 from deathmatch.plan.dataset import ExperimentPlan, Grid, Search
 from deathmatch.plan.experiment import ConformanceCheck
@@ -48,24 +42,6 @@ REQUEST = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 REQUESTS = 3
 """How many requests are sent before the load, to find whether the bodies are alike."""
 LONGEST_TITLE = 40
-
-
-@dataclass(frozen=True)
-class Held(Experiment):
-    """An experiment whose tables are in memory."""
-
-    frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-
-    def _of_all(self, table: str) -> pl.DataFrame:
-        return self.frames[table]
-
-    def _scan(self, table: str) -> pl.LazyFrame:
-        return self._read(table).lazy()
-
-    @property
-    def probes(self) -> pl.DataFrame:
-        """The table of every rate that a search offered."""
-        return self._labelled("probes")
 
 
 class Installation(Clone):
@@ -125,8 +101,7 @@ def main(given: argparse.Namespace) -> int:
             if status := subcommands.in_sandbox(partial(_measure, trial, folder))[0]:
                 return status
         made = sorted(folder.glob("*/*/1/trial.json"))
-        held = Held(DATASET, experiment, frames=tidy.frames(experiment, made))
-        return _report(held, given, [records.read(file) for file in made])
+        return _report(experiment, given, made)
 
 
 def _server(command: str, websocket: bool) -> Server:
@@ -241,13 +216,21 @@ def _first_look(seen: Mapping, websocket: bool) -> str:
     return "\n".join(lines)
 
 
-def _report(held: Experiment, given: argparse.Namespace, made_of: list[dict]) -> int:
+def _report(experiment: str, given: argparse.Namespace, trials: list[Path]) -> int:
+    """Print what the records of trials show; return the exit status."""
+    # They take seconds to import: the first look does not wait for them.
+    from deathmatch.analysis import card as analysis
+    from deathmatch.analysis.views import Experiment
+    from deathmatch.data import tidy
+    from deathmatch.paper import card
+
+    held = Experiment(DATASET, experiment, frames=tidy.frames(experiment, trials))
     made = analysis.rows(held, NAME)
     heads, lines = card.servers_table(held, made)
     alarm = analysis.alarms(held)
     card.print_table(list(alarm.values()), heads, lines)
     print("", analysis.verdict(held, made), *card.wrong(held, made, 1), sep="\n")
-    own = next(record for record in made_of if record["server"] == NAME)
+    own = next(record for record in map(records.read, trials) if record["server"] == NAME)
     for check in own.get("conformance", []):
         if not check["ok"]:
             print(f"FAILED {check['name']}: {check['seen']}")

@@ -10,12 +10,12 @@
   function adapted(box, width) {
     const narrow = width < 560;
     const text = box.parentElement.querySelector("script").textContent;
-    // The theme's grey, which marks set themselves, is too dark by night.
+    // The theme's grey, which marks set themselves, is too dark for the dark scheme.
     const spec = JSON.parse(dark.matches ? text.replaceAll("#6E6E6E", "#A3A39F") : text, (key, value) => (
       narrow && key === "legend" && value?.columns > 2 ? { ...value, columns: 2 } : value
     ));
     spec.config = { ...spec.config, background: null };
-    // What is longer than a short axis ends where the axis does, and is not cut.
+    // A title that is longer than a short axis ends with it, so that it is not cut.
     if (narrow) {
       spec.config.axisX = { ...spec.config.axisX, titleAnchor: "end" };
       spec.config.legend = { ...spec.config.legend, layout: { top: { anchor: "end" } } };
@@ -39,7 +39,7 @@
     return spec;
   }
 
-  // What a mark has no value for is not shown.
+  // Fields without a value are not shown.
   function formatTooltip(value, sanitize) {
     if (typeof value !== "object") return sanitize(value);
     const said = Object.entries(value).filter(([, text]) => !["", "null", "undefined"].includes(String(text)));
@@ -83,7 +83,7 @@
     clearTimeout(waiting);
     waiting = setTimeout(again, 150);
   });
-  // A link leads into a folded chapter: it opens first.
+  // Opens the folded chapter that holds the target of a link.
   function unfold() {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const chapter = target && target.closest("details.chapter");

@@ -11,7 +11,7 @@
     link.className = "anchor";
     link.href = `#${heading.id}`;
     link.setAttribute("aria-label", `Link to ${heading.textContent.trim()}`);
-    // A summary is a control, in which no other may stand.
+    // A summary is a control, which must not contain another one.
     const summary = heading.closest("summary");
     if (summary) summary.after(link);
     else heading.append(link);
@@ -29,7 +29,7 @@
     }
   }
 
-  // Marks the words where they stand, in browsers that can without changing the page.
+  // Highlights the words, in browsers that can do so without changing the page.
   function mark(words) {
     if (!CSS.highlights) return;
     const ranges = [];

@@ -25,11 +25,11 @@ local function read(path)
   return text
 end
 
--- What data may not do ---------------------------------------------------------------------
+-- Untrusted text ------------------------------------------------------------------------------
 
--- Text comes from datasets of others too. No HTML in it is any (build.py turns that off), and
--- what else Markdown can say reaches nobody: no image is fetched, no link runs a script, no
--- attribute does. What is the paper's own HTML comes by name, from a file beside.
+-- Text may come from other people's datasets. build.py turns raw HTML off; this filter removes
+-- images, links that run a script, and attributes. The paper's own HTML is found by its name, in
+-- a separate file.
 local own
 
 local function tamed(element)
@@ -261,7 +261,7 @@ local smallest = 6.5 -- pt
 
 -- Adds to wrapped columns' least widths the room that is free, all in characters, so that the
 -- table has about the fewest lines: in small steps, each to the column that saves most. A row
--- is as high as its highest cell, which a power mean tells without a kink.
+-- is as high as its highest cell, which a power mean approximates smoothly.
 local function share(tab, widths, free)
   local rows, steps, power = {}, 60, 6
   each_cell(tab, function(cell, column, heading, row)

@@ -1,4 +1,4 @@
-// What charts look like by night, as parts of Vega-Lite's configuration.
+// The dark scheme of charts, as parts of Vega-Lite's configuration.
 "use strict";
 const night = (() => {
   const ink = "#d0d0cc", faint = "#3b3c3f";

@@ -1,8 +1,8 @@
-"""Where a dataset was measured, by what, and how to cite it, as dicts of text and numbers."""
+"""A dataset's machines, commits and citation, as dicts of text and numbers."""
 
 import polars as pl
 
-from deathmatch.analysis import provenance, views
+from deathmatch.analysis import provenance
 from deathmatch.data import archive
 from deathmatch.paper.claim_rows import post
 from deathmatch.plan import files, paths
@@ -10,13 +10,9 @@ from deathmatch.plan import files, paths
 _MACHINE = ["testbed", "cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain"]
 
 
-def summary(dataset: str) -> dict:
-    """Return what the page says about a dataset as a whole."""
-    seen = [views.Experiment(dataset, name) for name in files.names("experiment")]
-    columns = [*_MACHINE, "server", "outcome", "commit", "started_at", "server_cpus", "client_cpus",
-               "machines", "late_us", "clock_bound_us"]  # fmt: skip
-    trials = pl.concat([experiment.trials.select(columns) for experiment in seen])
-    spec = files.dataset(dataset) if dataset in files.names("dataset") else None
+def summary(dataset: str, trials: pl.DataFrame) -> dict:
+    """Return what the page says about a dataset as a whole, by its `views.trials`."""
+    spec = files.dataset(dataset) if files.exists("dataset", dataset) else None
     known = trials.drop_nulls("cpu")
     return {
         "dataset": dataset,
@@ -33,9 +29,8 @@ def summary(dataset: str) -> dict:
         "place": provenance.place(trials) if len(known) else "",
         "cannot": provenance.cannot(trials) if len(known) else "",
         "raw": {
-            experiment.name: archive.logs_prefix(dataset, experiment.name)
-            for experiment in seen
-            if len(experiment.trials)
+            name: archive.logs_prefix(dataset, name)
+            for name in trials["experiment"].unique(maintain_order=True)
         },
     }
 

@@ -53,7 +53,7 @@ def evidence(dataset: str, known: Sequence[Claim]) -> Evidence:
 
 
 def roles(evidence: Evidence, dataset: str) -> Roles:
-    """Return for what each variant of a dataset stands in some claim that it decides."""
+    """Return the verdicts, "then" and "now", for which each variant of a dataset is compared."""
     by_variant: Roles = {}
     for variant in (variant for many in evidence.values() for variant in many):
         if variant["dataset"] != dataset:

@@ -78,14 +78,14 @@ OF_RATES = {
     "roundtrip": [_shown("reply_rate_rps"), _CPU, ERRORS, WRONG, *_COST[1:]],
 }
 
-# The quantity of a point's histogram that a client's user waits for: of those that it has, the
-# first. A closed loop has no intended send, so no latency.
+# The histogram of the time that a user waits: the first of these that the client recorded. A
+# closed loop has no intended send, so it has no latency.
 TIMED = {
     "httperf": ["connection_time"],
     "roundtrip": ["latency", "service_time"],
     "wsload": ["latency"],
 }
-# Shares of the times that the distribution is drawn at.
+# The quantiles at which the distribution of times is drawn.
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 
 

@@ -1,7 +1,9 @@
-"""What each server is, as its own file says it: settings with reasons, sources, how it is run.
+"""The explorer's rows of servers: settings with reasons, sources, how each is run.
 
 In: `servers/`, and the tables of the datasets shown. Out: one dict a server, of text alone.
 """
+
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -10,24 +12,23 @@ from deathmatch.paper.claim_rows import post
 from deathmatch.plan import files
 from deathmatch.plan.server import Server, source_files
 
+_UNMEASURED = {"version": "", "conformance": ""}
 
-def rows(dataset: str, trials: list[dict]) -> list[dict]:
+
+def rows(dataset: str, trials: Mapping[str, pl.DataFrame]) -> list[dict]:
     """Return every server of `servers/`, and those of the trials that have no folder any more.
 
-    Sorted by title. `trials` are those of `variants.rows`, of other datasets too: each of these is
-    named at the servers that it measured.
+    Sorted by title. `trials` are `views.trials`, by dataset. Each dataset is listed at the servers
+    that it measured, and `dataset` at every server.
     """
-    known = files.servers()
-    others = {trial["dataset"]: None for trial in trials if trial["dataset"] != dataset}
-    of_datasets = {dataset: systems.systems(dataset)}
-    of_datasets |= {name: systems.systems(name).drop_nulls("conformance") for name in others}
-    shown = [_row(server, of_datasets) for server in known]
-    gone = {trial["server"] for trial in trials} - {server.name for server in known}
+    by_dataset = {name: systems.measured(own) for name, own in trials.items()}
+    shown = [_row(server, dataset, by_dataset) for server in files.servers()]
+    gone = set().union(*by_dataset.values()) - {row["server"] for row in shown}
     shown += [_gone(name, shown[0]) for name in sorted(gone)]
     return sorted(shown, key=lambda row: (row["title"].lower(), row["server"]))
 
 
-def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
+def _row(server: Server, dataset: str, by_dataset: Mapping[str, dict[str, dict]]) -> dict:
     release = server.release
     return {
         "server": server.name,
@@ -61,17 +62,17 @@ def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
         "packages": _packages(server),
         "sources": source_files(server),
         "measured": [
-            {"dataset": dataset} | {key: row[key] or "" for key in ("version", "conformance")}
-            for dataset, systems_of in of_datasets.items()
-            for row in systems_of.filter(server=server.name).to_dicts()
+            {"dataset": name} | known.get(server.name, _UNMEASURED)
+            for name, known in by_dataset.items()
+            if name == dataset or server.name in known
         ],
     }
 
 
 def _gone(name: str, like: dict) -> dict:
-    """Return a server of which only trials are left, with the keys of another's row."""
+    """Return the row of a server whose folder is gone, with the keys of another row."""
     empty = {key: [] if isinstance(value, list) else "" for key, value in like.items()}
-    about = "Its folder is not here any more."
+    about = "Its folder was removed."
     own = {"server": name, "title": name, "about": about, "instrument": False, "year": None}
     return empty | own
 

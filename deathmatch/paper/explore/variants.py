@@ -1,4 +1,4 @@
-"""What was measured of each variant, as rows: of the sweep, of each offered rate, of the times.
+"""The explorer's rows of measurements: of each variant, offered rate, quantile and trial.
 
 In: one experiment of one dataset (`deathmatch.analysis.views`). Out: lists of dicts with numbers
 and text alone. A measured quantity is [median, low, high, trials], of the interval that figures
@@ -42,15 +42,15 @@ class Rows:
 
 
 def rows(dataset: str, name: str, roles: Roles) -> Rows:
-    """Return the rows of an experiment; without a row where the dataset does not hold it."""
+    """Return the rows of an experiment; none if the dataset has no trial of it."""
     spec = files.experiment(name)
     labelled = tuple(factor for factor in spec.factors if factor not in LABEL_FACTORS)
     seen = views.Experiment(dataset, name, labelled)
     if seen.trials.is_empty():
         return Rows([], [], [], [])
     over = axis(seen.trials, list(spec.factors))
-    without = tuple(factor for factor in labelled if factor != over)
-    series = _labels(views.Experiment(dataset, name, without).trials)
+    without = {factor: spec.factors[factor].default for factor in labelled if factor != over}
+    series = _labels(views.label(seen.trials, without))
     ranked = seen.ranked(seen.points)
     parts = ranked.partition_by(_VARIANT, as_dict=True, maintain_order=True)
     times = _quantiles(seen)
@@ -177,9 +177,9 @@ def _of_rates(points: pl.DataFrame, client: str | None) -> list[dict]:
 
 
 def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[int | None]]]:
-    """Return {(server, variant): {n: times in us}} at the rate that asks most, of `SHARES`.
+    """Return {(server, variant): {n: times in us}} at the hardest load, of `SHARES`.
 
-    Only of points that show the server. A quantile that too few times carry is None.
+    Only of points that show the server. A quantile of too few times is None.
     """
     timed = quantities.TIMED.get(seen.spec.client)
     if timed is None or seen.points.is_empty():
@@ -188,19 +188,19 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     shown = seen.ranked(seen.valid_points).filter(
         reply_rates.at_rate(0) if closed else reply_rates.AT_TOP
     )
-    key = [*_VARIANT, "n", RATE]
+    by = [*_VARIANT, "n"]
     bins = (
-        seen.times.filter(pl.col("quantity").is_in(timed))
-        .select(*key, "quantity", "time_us", "count")
-        .join(shown.lazy().select(key), on=key, how="semi", maintain_order="left")
-        # It does not hold the whole table in memory.
+        seen.times_of(shown)
+        .filter(pl.col("quantity").is_in(timed))
+        .select(*by, "quantity", "time_us", "count")
+        # The whole table would take too much memory.
         .collect(engine="streaming")
     )
     quantity = next((name for name in timed if name in bins["quantity"]), timed[0])
     bins = bins.filter(pl.col("quantity") == quantity)
     wanted = {str(share): share for share in quantities.SHARES}
     by_variant: dict[tuple[str, str], dict[int, list[int | None]]] = {}
-    for row in stats.quantiles(bins, [*_VARIANT, "n"], wanted).to_dicts():
+    for row in stats.quantiles(bins, by, wanted).to_dicts():
         by_trial = by_variant.setdefault((row["server"], row["variant"]), {})
         by_trial[row["n"]] = [row[name] for name in wanted]
     return by_variant

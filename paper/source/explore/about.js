@@ -1,4 +1,4 @@
-// Where it was measured and by what, how to cite it, and how to add a server.
+// The machines and commits of each dataset, how to cite it, and how to add a server.
 "use strict";
 function machines(about) {
   const rows = about.machines.map((one) => [
@@ -11,7 +11,7 @@ function measuredOn(about) {
   const parts = about.machines.length ? [machines(about), made("p", {}, about.place), made("p", {}, about.cannot)]
     : [made("p", { class: "note" }, "No trial was measured, so no machine is recorded.")];
   const commits = about.commits.length ? folded(`${counted(about.commits.length, "commit")} of the study`,
-    () => plain("Commits by which trials were measured; -dirty: with changes beside it", ["Commit", "Trials"], about.commits.map((one) => [one.commit ?? "not recorded", digits(one.trials)]), [1])) : null;
+    () => plain("Commits with which trials were measured; -dirty: with uncommitted changes", ["Commit", "Trials"], about.commits.map((one) => [one.commit ?? "not recorded", digits(one.trials)]), [1])) : null;
   const dates = about.began ? `, ${distinct([about.began, about.ended]).join(" to ")}` : "";
   return section(`The dataset ${about.dataset}`, made("p", {}, `${about.title}${about.title ? ": " : ""}${counted(about.trials, "trial")} of ${counted(about.servers, "server")}, ${digits(about.measured)} of them measured${dates}.`),
     about.remark ? made("p", {}, about.remark) : null, about.waived ? made("p", {}, about.waived) : null, ...parts, commits);
@@ -26,7 +26,7 @@ function versions() {
 function aboutView(main) {
   const { citation } = DATA;
   const steps = [
-    ["./shell deathmatch new-server mine --kind one-request", "makes servers/mine/ with a small server that passes: put yours in its place"],
+    ["./shell deathmatch new-server mine --kind one-request", "makes servers/mine/ with a small server that passes; replace it with yours"],
     ["./shell deathmatch build mine", "builds it and shows its version"],
     ["./shell snakemake --config dataset=smoke servers=mine", "checks its answers, measures it, and writes a report on it and its explorer"],
     ["./shell snakemake --config dataset=quick", "shows the findings of the study on your machine"],
@@ -34,9 +34,9 @@ function aboutView(main) {
   const findings = DATA.findings.map((one) => [one.sentence, one.number, one.verdict]);
   main.append(made("h1", {}, "About"), section("The study's findings", plain("Each finding with its number, and whether it holds in this dataset", ["Finding", "Number", "Holds?"], findings)), ...DATA.datasets.map(measuredOn), versions(),
     section("How to cite", made("p", {}, citation.sentence), made("p", {}, citation.message), made("pre", { tabindex: 0 }, citation.bibtex), made("p", {}, `Licence: ${citation.licence}.`)),
-    section("Add a server of yours", made("p", {}, "A server is one folder. In a clone of the study, on Debian 12 (README.md has Nix and containers too):"),
+    section("Add your server", made("p", {}, "A server is one folder. In a clone of the study, on Debian 12 (README.md has Nix and containers too):"),
       made("dl", { class: "steps" }, steps.flatMap(([command, why]) => [made("dt", {}, made("code", {}, command)), made("dd", {}, why)])),
-      made("p", {}, "servers/README.md has every key of server.toml; .github/CONTRIBUTING.md says how to hand in a server or a dataset.")),
-    section("This page", made("p", {}, `Version ${DATA.version} of Deathmatch made this file, which fetches nothing. ` + "The address says what is shown: a copied link shows the same again. "
-      + "Tables are sorted by DataTables (MIT licence), charts drawn by Vega-Lite (BSD licence). "), made("p", {}, made("a", { href: `${DATA.paper}.html` }, DATA.paper === "report" ? "The report" : "The paper"), " says what it means.")));
+      made("p", {}, "servers/README.md has every key of server.toml; .github/CONTRIBUTING.md says how to submit a server or a dataset.")),
+    section("This page", made("p", {}, `Version ${DATA.version} of Deathmatch made this file, which fetches nothing. ` + "The address holds what is shown, so a copied link opens the same view. "
+      + "Tables are sorted by DataTables (MIT licence), charts drawn by Vega-Lite (BSD licence). "), made("p", {}, made("a", { href: `${DATA.paper}.html` }, DATA.paper === "report" ? "The report" : "The paper"), " explains what it means.")));
 }

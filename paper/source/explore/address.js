@@ -1,5 +1,5 @@
-// The view and its settings as the address has them, #/variants?experiment=backlog&sort=-errors, so
-// that a link shows the same again.
+// Reads and writes the view and its settings in the address, #/variants?experiment=backlog&sort=-errors, so
+// that a link opens the same view.
 "use strict";
 const address = {
   read() {

@@ -1,10 +1,10 @@
-// A table that sorts, filters, pages and hides columns, whose state is in the address. DataTables
-// sorts and pages; it never sees text as markup: cells are elements, and it searches none of them.
+// A table that can be sorted, filtered and paged, and whose columns can be hidden; its state is in
+// the address. DataTables sorts and pages. Cells are elements, so text is never parsed as markup.
 "use strict";
 const LENGTHS = [25, 50, 100];
 const NARROW_PAGE = matchMedia("(max-width: 40rem)").matches;
 
-// What has no value comes last, whichever way it is sorted.
+// Rows without a value come last in both directions.
 function ordered(sign) {
   return (a, b) => {
     const [none, other] = [a === null || a === "", b === null || b === ""];
@@ -17,8 +17,8 @@ DataTable.type("cell", { order: { asc: ordered(1), desc: ordered(-1) }, detect: 
 
 /* view: as in the address. columns: {key, title, of(row): text or number, cell(row): element, help}.
    filters: {key, title, of(row): text}. always: keys of columns shown unless chosen otherwise;
-   `some(rows)` returns further ones for the rows that pass. `first`: the column that sorts. file: of
-   the CSV. `kept()`: further settings for the address. */
+   `some(rows)` returns further ones for the rows that pass. `first`: the column that sorts. `file`: the
+   name of the CSV file. `kept()`: further settings for the address. */
 function browse({ view, what, caption, rows, columns, filters, always, some = () => [], first, file, csvColumns, kept = () => ({}) }) {
   const { params } = address.read();
   const known = new Map(columns.map((column, at) => [column.key, at]));
@@ -32,7 +32,7 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
   const passes = (row) => filters.every(({ key, of }) => !chosen[key] || of(row) === chosen[key])
     && query.toLowerCase().split(/\s+/).every((word) => words.get(row).includes(word));
   const passing = () => rows.filter(passes);
-  // A column in which a filter leaves one value says nothing.
+  // A column on which a filter is set has one value, so it is hidden.
   const visible = () => shown ?? [...always.filter((key) => !chosen[key]), ...some(passing())];
 
   const head = columns.map((column) => made("th", { scope: "col", class: column.number ? "number" : null, title: column.help }, column.title));
@@ -92,7 +92,7 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
   document.getElementById("text").append(element);
   const drawnFirst = visible();
   const api = new DataTable(table, {
-    // Rows come below, when their filter is there: they are drawn once.
+    // Rows are added below, after the filter is set, so that they are drawn once.
     data: [],
     columns: columns.map((each) => ({
       name: each.key, data: null, type: "cell", searchable: false, visible: drawnFirst.includes(each.key), className: each.number ? "number" : "",
@@ -104,7 +104,7 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
     layout: { topStart: null, topEnd: null, bottomStart: "info", bottomEnd: "paging" },
     language: {
       info: "Rows _START_ to _END_ of _TOTAL_", infoEmpty: "No row", infoFiltered: "", thousands: "\u202f",
-      zeroRecords: "No row has all of this: clear a filter.", emptyTable: "Nothing was measured.",
+      zeroRecords: "No row passes all filters: clear one.", emptyTable: "Nothing was measured.",
     },
   });
   api.search.fixed("chosen", (_, row) => passes(row));

@@ -1,4 +1,4 @@
-// Numbers as they are shown: three significant digits, whole from a thousand on, thin spaces.
+// Formats numbers: three significant digits, whole numbers from 1000 on, thin spaces.
 "use strict";
 const WRITTEN = new Intl.NumberFormat("en-GB", { maximumSignificantDigits: 15 });
 function digits(value) {
@@ -30,8 +30,8 @@ const MOST = (() => {
 
 const counted = (number, word) => `${digits(number)} ${word}${number === 1 ? "" : "s"}`;
 
-// Returns a measured quantity as a number, its interval and a bar. What is only a lower bound has
-// no upper end.
+// Returns a measured quantity as a number, its interval and a bar. A lower bound has no upper
+// end.
 function bar(row, name) {
   const found = row[name];
   if (!found) return made("span", { class: "none" }, "–");
@@ -49,7 +49,7 @@ function bar(row, name) {
   return made("span", { class: "measured-cell" }, made("b", {}, `${more ? "≥ " : ""}${said(median)}`), " ", made("small", {}, [ends, n].filter(Boolean).join(", ")), line);
 }
 
-// What must be seen before any number.
+// Returns a warning, which comes before any number.
 const wrongly = (text) => (text ? made("strong", { class: "wrong" }, text) : made("span", { class: "none" }, "–"));
 
 const linkTo = (text, ...where) => made("a", { href: address.of(...where) }, text);

@@ -1,14 +1,14 @@
-// Charts of Vega-Lite, drawn as they come near the screen, by day and by night.
+// Vega-Lite charts, drawn when they come near the screen, in the light or the dark scheme.
 "use strict";
 const dark = matchMedia("(prefers-color-scheme: dark)");
 // More series than this cannot be told apart; three points make a curve.
 const SERIES = 12;
 const POINTS = 3;
 const HEIGHT = 230;
-// Fewer than colours, so that both come again together only after all pairs.
+// Fewer than colours, so that a shape and a colour meet again only after all other pairs.
 const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"];
 
-// Vega is most of the page: it is read when a chart is first drawn.
+// Vega is most of the page, so it is loaded when the first chart is drawn.
 let vegaIsHere = false;
 function wakeVega() {
   if (vegaIsHere) return;

@@ -1,4 +1,4 @@
-// The ledger: every claim with its rule, both verdicts, and what they rest on.
+// The ledger: every claim with its rule, both verdicts and their evidence.
 "use strict";
 function claimsView(main) {
   main.append(made("h1", {}, "Every claim"), made("p", {}, "A statement of a post, the rule that decides it, and two verdicts: then, on the release "

@@ -47,12 +47,12 @@ function compareView(main) {
   main.append(tools);
 
   if (!chosen.length) {
-    main.append(made("p", {}, SEVERAL ? "Choose one server to set the datasets beside each other, or several to compare them."
+    main.append(made("p", {}, SEVERAL ? "Choose one server to compare its datasets, or several to compare servers."
       : "Choose two servers or more."));
     return;
   }
   main.append(made("ul", { class: "chips" }, chosen.map((name) => {
-    const away = made("button", { type: "button", "aria-label": `Take ${titleOf(name)} away` }, "×");
+    const away = made("button", { type: "button", "aria-label": `Remove ${titleOf(name)}` }, "×");
     away.addEventListener("click", () => go({ servers: chosen.filter((each) => each !== name).join(",") }));
     return made("li", {}, linkTo(titleOf(name), "servers", name), " ", away);
   })));
@@ -61,7 +61,7 @@ function compareView(main) {
     return;
   }
   const mine = ofThem.filter((row) => !datasets.length || datasets.includes(row.dataset));
-  // A server of which the default variant was not measured shows what was.
+  // A server whose default variant was not measured shows its other variants.
   const plainOnes = new Set(mine.filter((row) => row.plain).map((row) => row.server));
   const variants = mine.filter((row) => all || row.plain || !plainOnes.has(row.server));
   const named = (row) => [nameOf(row), SEVERAL && row.dataset].filter(Boolean).join(", ");
@@ -70,7 +70,7 @@ function compareView(main) {
   const names = quantitiesOf(variants);
   const cells = names.map((name) => [headingOf(name), ...variants.map((row) => bar(row, name))]);
   const caption = "Medians over trials with their intervals. The longest bar is the highest value in the experiment. "
-    + "A number holds all rates that its variant was offered: the curves compare at equal rates.";
+    + "Each number covers all rates that its variant was offered; the curves compare at equal rates.";
   main.append(section("Numbers side by side", plain(caption, ["Quantity", ...variants.map(named)], [["trials", ...variants.map((row) => String(row.trials))], ...cells],
     variants.map((_, at) => at + 1)), definitionsOf(names), made("p", { class: "tools" }, saves("Save as CSV", `compare-${experiment}`, null, () => variants)),
   made("p", { class: "soft" }, "No ratio is given, since these trials were not run as pairs: ",

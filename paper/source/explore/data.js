@@ -1,4 +1,4 @@
-// What the page shows, from the JSON in it: rows as objects, found by their keys.
+// The data of the page, from the JSON in it: rows as objects, and maps that find them by key.
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
@@ -22,7 +22,7 @@ function grouped(rows) {
   return found;
 }
 const RATES_OF = grouped(RATES);
-// By variant, its trial that began last.
+// The last trial of each variant.
 const LAST_OF = new Map([...grouped(TRIALS)].map(([key, trials]) => [key, trials.reduce((one, other) => (other.started_at > one.started_at ? other : one))]));
 const TIMES_OF = grouped(TIMES);
 
@@ -48,8 +48,8 @@ const headingOf = (name) => {
 };
 const computedAs = (definitions) => made("details", {}, made("summary", {}, "How each number is computed"),
   made("ul", {}, definitions.map((definition) => made("li", {}, `${definition}.`))));
-const OF_TRIALS = "n = 3 of 5: the number is of the rounds in which every variant of the experiment ran, and of the trials whose points count";
+const OF_TRIALS = "n = 3 of 5: the number is computed from rounds in which every variant of the experiment ran, and from trials whose points count";
 const definitionsOf = (names) => computedAs([...names.map((name) => DATA.quantities[name].definition), OF_TRIALS]);
-// Those quantities of a sweep of which one of the variants has a value.
+// The quantities for which at least one of the variants has a value.
 const quantitiesOf = (variants) => Object.keys(DATA.quantities).filter((name) => variants.some((row) => row[name]));
 const distinct = (values) => [...new Set(values)];

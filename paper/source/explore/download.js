@@ -1,8 +1,8 @@
-// Hands rows out as a CSV file (RFC 4180), made in the browser.
+// Saves rows as a CSV file (RFC 4180), made in the browser.
 "use strict";
 const ENDS = ["", "_low", "_high", "_trials", "_at_least"];
 
-// A spreadsheet takes text that begins so for a formula.
+// A spreadsheet interprets text that begins like this as a formula.
 const inert = (text) => (/^[=+@\t\r]|^-(?![\d.])/.test(text) ? `'${text}` : text);
 
 function quoted(value) {
@@ -13,7 +13,7 @@ function quoted(value) {
 }
 
 // A measured quantity takes five columns: median, ends of the interval, trials, and whether it is
-// no more than a lower bound.
+// only a lower bound.
 function csv(rows, columns) {
   const measured = (name) => name in DATA.quantities || name === "time_us";
   const head = columns.flatMap((name) => (measured(name) ? ENDS.map((end) => name + end) : [name]));

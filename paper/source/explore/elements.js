@@ -1,4 +1,4 @@
-// Makes elements. Text, which may be another's, becomes text and never markup.
+// Functions that make elements. Text, which may come from other people, never becomes markup.
 "use strict";
 function made(name, attributes = {}, ...children) {
   const element = document.createElement(name);
@@ -16,12 +16,12 @@ function field(title, control) {
   return made("span", { class: "field" }, made("label", { for: control.id }, title), " ", control);
 }
 
-// Returns a table of few rows, as it stands: headings, then rows of text or elements.
+// Returns a static table: headings, then rows of text or elements.
 function plain(caption, headings, rows, numbers = []) {
   const aligned = (at) => (numbers.includes(at) ? { class: "number" } : {});
   const head = headings.map((heading, at) => made("th", { scope: "col", ...aligned(at) }, heading));
   const body = rows.map((row) => made("tr", {}, row.map((cell, at) => made("td", aligned(at), cell))));
-  // What scrolls sideways must be reached by keyboard.
+  // A box that scrolls must be focusable by keyboard.
   return made("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
     made("table", {}, made("caption", {}, caption), made("thead", {}, made("tr", {}, head)), made("tbody", {}, body)));
 }
@@ -33,7 +33,7 @@ function facts(pairs) {
 
 const section = (title, ...children) => made("section", {}, made("h2", {}, title), ...children);
 
-// Returns a part that is made when it is first opened.
+// Returns a folded element, whose content is made when it is first opened.
 function folded(summary, make) {
   const details = made("details", { class: "folded" }, made("summary", {}, summary));
   details.addEventListener("toggle", () => {

@@ -31,12 +31,12 @@
     document.title = `${heading.textContent} – ${dataset}`;
     if (!moved) return;
     scrollTo(0, 0);
-    // Who listens hears where the link led.
+    // A screen reader then announces the view that the link opened.
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
   }
   addEventListener("hashchange", (event) => {
-    // A place on the page is no view.
+    // The target of the skip link is no view.
     if (new URL(event.newURL).hash === "#text") return;
     show(true);
   });

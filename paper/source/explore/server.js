@@ -1,8 +1,8 @@
-// The page of one server: what it is, its settings, and all that was measured of it.
+// The page of one server: a description, its settings, and all its measurements.
 "use strict";
 const COSTS = ["cpu_us_per_reply", "context_switches_per_reply", "server_rss_bytes", "bytes_per_message"];
 
-// A table of variants with the quantities of which one has a value.
+// A table of variants, with the quantities for which at least one of them has a value.
 function numbers(caption, variants, names) {
   const known = names.filter((name) => variants.some((row) => row[name]));
   const text = SEVERAL ? ["Experiment", "Variant", "Dataset"] : ["Experiment", "Variant"];
@@ -25,7 +25,7 @@ function measuredIn(experiment, variants, named, series) {
 
 function settings(server) {
   const parts = [];
-  if (server.limits.length) parts.push(plain("Settings that would distort a test, and why they are as they are", ["Setting", "What it is set to, and why"], server.limits));
+  if (server.limits.length) parts.push(plain("Settings that could distort a test, with their reasons", ["Setting", "What it is set to, and why"], server.limits));
   if (server.configurations.length) {
     parts.push(plain("Configurations, the default one first", ["Configuration", "What is different, and why", "Only in", "Settings"],
       server.configurations.map((each) => [each.title, each.about, each.experiments.map(experimentOf).join(", ") || "–", each.settings.join(", ") || "–"])));
@@ -40,13 +40,13 @@ function settings(server) {
 function conformance(server, experiments) {
   const said = server.measured.filter((each) => each.conformance).map((each) => `${SEVERAL ? `${each.dataset}: ` : ""}${each.conformance}`);
   const checks = experiments.map((name) => [experimentOf(name), EXPERIMENTS.get(name).checks.join("; ") || "none"]);
-  return section("Conformance", made("p", {}, said.join(". ") || "It was not asked in this dataset."),
-    checks.length ? plain("What it must answer before it is timed", ["Experiment", "Checks"], checks) : null);
+  return section("Conformance", made("p", {}, said.join(". ") || "It was not checked in this dataset."),
+    checks.length ? plain("Checks of its answers before it is timed", ["Experiment", "Checks"], checks) : null);
 }
 
 function claimsOf(server) {
   const found = DATA.claims.filter((claim) => claim.compared.some((one) => one.server === server));
-  if (!found.length) return section("Claims", made("p", {}, "No claim's rule compares it in what was measured."));
+  if (!found.length) return section("Claims", made("p", {}, "No claim's rule compares this server in what was measured."));
   const label = (one) => VARIANTS.find((row) => row.experiment === one.experiment && row.server === one.server && row.variant === one.variant)?.label || "default";
   return section("Claims", plain("Claims whose rule compares it", ["Claim", "Source", ...(SEVERAL ? ["Dataset"] : []), "Then", "Now", "Its variants"], found.map((claim) => [
     linkTo(claim.says, "claims", claim.claim), claim.source, ...(SEVERAL ? [claim.dataset] : []), claim.then, claim.now,
@@ -61,10 +61,10 @@ function trialsOf(trials) {
     [trial.outcome, trial.reason].filter(Boolean).join(": "), trial.started_at, digits(trial.wall_s), trial.version, trial.commit, made("code", {}, rawOf(trial)),
   ]);
   const headings = [...(SEVERAL ? ["Dataset"] : []), "Experiment", "Variant", "Trial", "Outcome", "Started", "Time (s)", "Version", "Commit", "Raw logs"];
-  return plain("Every trial, with the path of its raw logs; of an archive, the folder in it", headings, rows);
+  return plain("Every trial, with the path of its raw logs; in an archive, the folder", headings, rows);
 }
 
-// What each dataset has of a server, with the dataset's name where there are several.
+// A server's value in each dataset, with the dataset's name where there are several.
 function ofEach(server, key) {
   return server.measured.filter((each) => each[key]).map((each) => each[key] + (SEVERAL ? ` (${each.dataset})` : "")).join("; ");
 }
@@ -84,7 +84,7 @@ function serverView(main, name) {
     ["Language", server.language], ["Post", server.post],
     ["Release", [server.release, server.year, server.origin].filter(Boolean).join(", ")], ["Remark", server.remark],
     ["Version measured", ofEach(server, "version")],
-    ["Instrument", server.instrument && "It measures the harness or a mechanism; no order and no count of servers has it."],
+    ["Instrument", server.instrument && "It measures the harness or a mechanism, so no ranking or count of servers includes it."],
     ["Not run", server.not_run],
   ]));
   if (trials.length) {

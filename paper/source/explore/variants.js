@@ -1,4 +1,4 @@
-// The view of all variants: one row each, with what was measured of it.
+// The view of all variants, one row each, with its measured quantities.
 "use strict";
 const YEARS = (server) => (SERVERS.get(server)?.year ? String(SERVERS.get(server).year) : "");
 
@@ -37,8 +37,8 @@ function variantsView(main) {
   const { trials, measured, servers } = DATASETS.get(DATA.dataset);
   main.append(made("h1", {}, "Every variant"),
     made("p", {}, `The dataset ${DATA.dataset} has ${counted(trials, "trial")} of ${counted(servers, "server")}; ${digits(measured)} were measured. `
-      + "A variant is a server with its settings in one experiment. The number is the median over trials, the small ones its interval; "
-      + "≥ marks a server that answered all that was offered, and may do more. The longest bar is the highest value in the same experiment."),
+      + "A variant is a server with its settings in one experiment. The large number is the median over trials, the small ones are its interval; "
+      + "≥ marks a server that answered everything it was offered, and so may do more. The longest bar is the highest value in the same experiment."),
     definitionsOf(Object.keys(DATA.quantities)));
   if (!VARIANTS.length) {
     main.append(made("p", { class: "note" }, "Nothing was measured in this dataset yet."));
@@ -46,11 +46,11 @@ function variantsView(main) {
   }
   const filter = (key, title, of) => ({ key, title, of });
   const quantities = quantitiesOf(VARIANTS).map(quantityColumn);
-  // On a narrow screen the numbers stand beside the servers' names; wrong answers before any number.
+  // On a narrow screen numbers follow the servers' names; wrong answers come before any number.
   const lead = NARROW_PAGE ? ["server", "wrong"] : ["server", "variant", "experiment", "wrong"];
   const leads = (column) => lead.includes(column.key);
   browse({
-    view: "variants", what: "variants", caption: "Every variant, with what was measured of it", rows: VARIANTS,
+    view: "variants", what: "variants", caption: "Every variant with its measured quantities", rows: VARIANTS,
     columns: [...DESCRIBED.filter(leads), ...quantities, ...DESCRIBED.filter((column) => !leads(column))],
     filters: [
       filter("post", "Post", (row) => EXPERIMENTS.get(row.experiment).post),
@@ -115,7 +115,7 @@ function serversView(main) {
     trials.set(trial.server, (trials.get(trial.server) ?? 0) + 1);
     if (!outcomes.get(trial.server)?.startsWith("measured")) outcomes.set(trial.server, trial.outcome);
   }
-  // "measured, with failures" is what wrong answers were recorded as: they are said in their own words.
+  // Trials with wrong answers are recorded as "measured, with failures"; the page says what was wrong.
   const wrong = new Set(VARIANTS.filter((row) => row.wrong).map((row) => row.server));
   const state = (server) => (wrong.has(server.server) ? "wrong answers under load" : outcomes.get(server.server));
   const absent = DATA.servers.filter((row) => !trials.has(row.server));
