@@ -281,8 +281,8 @@ def test_trial_is_refused_unless_its_testbed_accepts_it(shared_tree: Tree):
     file = shared_tree.write("config/testbeds/narrow.toml", narrow.format(""))
     shared_tree.server("mine", "http")
     shared_tree.dataset("few", ["mine"], [400])
-    (folder,) = shared_tree.trials("few").values()
-    words = ("trial", "--testbed", "narrow", folder.relative_to(shared_tree.path))
+    path = "data/few/backlog/mine/somaxconn=4096/1"
+    folder, words = shared_tree.path / path, ("trial", "--testbed", "narrow", path)
     done = shared_tree.deathmatch(*words).failed()
     assert "ports (client): 101 source ports (40000 to 40100)" in done.text
     assert 'accepts = ["ports"] in config/testbeds/narrow.toml' in done.text
