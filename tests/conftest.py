@@ -291,10 +291,9 @@ def copy_tree(to: Path) -> Path:
         name for name in project_files()
         if name.parts[1:2] != ("reference",) and name.parts[:2] not in left_out
     ]  # fmt: skip
-    for folder in {name.parent for name in names}:
-        (to / folder).mkdir(parents=True, exist_ok=True)
-    for name in names:
-        shutil.copy2(ROOT / name, to / name)
+    to.mkdir(parents=True, exist_ok=True)
+    words = ["cp", "--parents", "--preserve=mode,timestamps", "--", *names, to.absolute()]
+    subprocess.run(words, cwd=ROOT, check=True)
     return to
 
 
