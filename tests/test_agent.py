@@ -194,7 +194,7 @@ def test_first_connection_sets_up_and_says_so(machines: Machines):
         ("user", {"program": ["/no/ssh"]}, "/no/ssh is not installed", "install OpenSSH's client"),
     ],
 )  # fmt: skip
-def test_faults_are_told(machines: Machines, alias, options, what, remedy):
+def test_faults_are_reported_with_a_remedy(machines: Machines, alias, options, what, remedy):
     with pytest.raises(UserError) as error:
         connect(machines, alias, **options)
     assert str(error.value).startswith(f"host {alias}: {what}")

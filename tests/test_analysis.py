@@ -230,7 +230,7 @@ def levels() -> list[readiness.Level]:
     return readiness.cost_levels(readiness.steady_points(pl.DataFrame(poll + epoll)))
 
 
-def test_what_an_idle_connection_costs():
+def test_the_cost_of_an_idle_connection():
     found = readiness.at_level(levels(), "C", "poll", 1000)
     assert found.cost_us.estimate == 922 and found.busy_percent == pytest.approx(92.2)
     # 900 us over 1,000 connections, and 850 us over the last 500; in ns.

@@ -99,7 +99,7 @@ def test_out_of_reach_is_refused(capacity_rps, most_rps, reason):
     assert (end.outcome, end.reason) == (search.REFUSED, reason)
 
 
-def test_a_client_that_is_held_up_tells_of_other_load():
+def test_a_delayed_client_is_reported_as_other_load():
     """At the least rate it cannot be the limit; a search that begins again may find it gone."""
     told = [Result(0.0, True)] * 200
     offers, end = search.replayed(ASKED, told)
@@ -124,7 +124,7 @@ def test_the_levels_of_a_known_course_give_their_mean():
     assert search.estimate(rates, [True] * 24) is None
 
 
-def test_of_trials_that_end_alike_at_first_the_last_one_counts():
+def test_the_last_of_the_first_trials_that_end_alike_counts():
     levels, over = [3, 2, 1, 0, 1, 0], [True, True, True, False, True, False]
     found = search.estimate([1000 * search.STEP**level for level in levels], over)
     # From the third trial on, with the level that would come next: 1, 0, 1, 0, 1.
@@ -252,7 +252,7 @@ def test_a_search_becomes_a_table(sample, tmp_path):
     assert pl.read_parquet(tmp_path / "probes.parquet").equals(frame)
 
 
-def test_what_a_reply_costs_at_shares_of_the_capacity(sample):
+def test_the_cost_of_a_reply_at_shares_of_the_capacity(sample):
     frame = tidy.frames("static", sample.files)["probes"].with_columns(label=pl.lit("Null"))
     cost = analysis.costs(frame, ["server", "label"])
     assert cost["share_percent"].to_list() == [100 * share for share in SMALL["cost_shares"]]

@@ -157,7 +157,7 @@ def test_a_side_is_a_server_with_settings():
         ("yucan:backlog=6", "its levels: 1, "),
     ],
 )
-def test_what_names_no_side_factor_or_level_is_refused(text, says):
+def test_an_unknown_side_factor_or_level_is_refused(text, says):
     with pytest.raises(UserError) as error:
         measure_design.levels(measure_design.side(text), "backlog")
     assert says in str(error.value)

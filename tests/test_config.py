@@ -282,7 +282,7 @@ def test_nothing_to_measure(monkeypatch, servers, experiments, said):
     assert said in str(error.value)
 
 
-def test_what_other_editors_write_is_no_mistake(tmp_path):
+def test_files_of_other_editors_are_read(tmp_path):
     """A byte-order mark, tabs, the line ends of another system; but what is no UTF-8 is one."""
     path = tmp_path / "config" / "datasets" / "x.toml"
     path.parent.mkdir(parents=True)

@@ -196,7 +196,7 @@ def test_right_answer():
         (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\nY: x\r\n" * 200, "no HTTP answer: "),
     ],
 )
-def test_wrong_answer_is_told(reply, seen):
+def test_a_wrong_answer_is_reported(reply, seen):
     (found,) = answering(reply, [ASK])
     assert not found.ok and seen in found.seen
 
@@ -211,12 +211,12 @@ def test_wrong_answer_is_told(reply, seen):
         (RIGHT.replace(b"200 OK", b"302 Found"), "it answers b'HTTP/1.1 302 Found"),
     ],
 )
-def test_what_is_not_http_must_not_be_answered_as_if_it_were(reply, seen):
+def test_garbage_must_not_be_answered_as_a_request(reply, seen):
     (found,) = answering(reply, [{"name": "garbage", "send": "\0 not a request\r\n\r\n"}])
     assert found.ok == (not seen) and found.seen.startswith(seen)
 
 
-def test_silence_is_an_answer_to_what_is_not_http():
+def test_silence_is_a_right_answer_to_garbage():
     (found,) = answering(b"", [{"name": "garbage", "send": "\0\r\n"}], stay_open=True)
     assert found.ok
 
@@ -269,7 +269,7 @@ def test_a_wrong_backlog_ends_the_checks_before_any_request(here):
             assert not found[0].ok and len(found) == checks
 
 
-def test_another_answer_is_told_from_none():
+def test_a_wrong_answer_is_distinguished_from_none():
     requests = [{"name": "n", "send": "GET / HTTP/1.1\r\n\r\n", "status": [200], "body": "x"}]
     (wrong,) = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny", requests)
     (none,) = answering(b"", requests)
@@ -284,7 +284,7 @@ def test_every_variant_conforms(tree: Tree, server):
         assert one["stop"] == {"on_sigterm": True, "killed": [], "left": []}, one["variant"]
 
 
-def test_a_server_that_spins_is_told(here):
+def test_a_server_that_spins_is_reported(here):
     """One of many processes: however busy the machine, they get a quarter of a CPU together."""
     words = ["sh", "-c", "echo; while :; do :; done"]
     spinning = [here.start(words, talk=True) for _ in range(16)]
@@ -298,7 +298,7 @@ def test_a_server_that_spins_is_told(here):
     resting.kill()
 
 
-def test_a_wrong_readiness_mechanism_is_told(here):
+def test_a_wrong_readiness_mechanism_is_reported(here):
     """A Python process that waits in poll, taken for one that waits in epoll."""
     script = "import select; select.poll().poll()"
     waiting = here.start([sys.executable, "-c", script])

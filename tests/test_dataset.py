@@ -55,7 +55,7 @@ def test_a_trial_records_the_package_of_each_tool(tiny: Tree):
         assert tools["server"][tool] == said.stdout
 
 
-def test_what_a_program_is_called(tmp_path):
+def test_the_identity_of_a_program(tmp_path):
     mine = tmp_path / "mine"
     mine.write_text("a program of nobody's\n")
     found = toolchain.identify({"mine": mine, "dash": "/bin/sh", "perl": "/usr/bin/perl"})
@@ -65,7 +65,7 @@ def test_what_a_program_is_called(tmp_path):
     assert toolchain.identify({"erl": f"{store}/bin/erl"}) == {"erl": store}
 
 
-def test_what_counts_as_a_difference():
+def test_differences_that_count():
     def trial(experiment: str = "static", server: str = "a", cc: str = "1", **harness: str) -> dict:
         tools = {"harness": {"httperf": "1", "python": "1"} | harness, "server": {"cc": cc}}
         return {"experiment": experiment, "server": server, "tools": tools}
@@ -150,7 +150,7 @@ def test_a_dataset_measured_now_lacks_nothing_but_a_commit(tiny: Tree):
     assert places == [f"{FOLDER}/1", f"{FOLDER}/2"]
 
 
-def test_what_is_not_chosen_may_be_missing(tiny: Tree):
+def test_servers_that_are_not_chosen_may_be_missing(tiny: Tree):
     """`check` and `archive` know the choice of the run that measured."""
     whole = (tiny.path / "config/datasets/tiny.toml").read_text()
     tiny.replace("config/datasets/tiny.toml", "['null']", "['null', 'yucan']")

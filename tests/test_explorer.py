@@ -382,7 +382,7 @@ def test_a_claim_opens_to_its_rule_and_its_evidence(page):
     assert "Rule" in text and re.search(r"(Then|Now).*, in the dataset small\n", text)
 
 
-def test_the_page_tells_machine_citation_and_how_to_add_a_server(page):
+def test_the_about_page_has_machine_citation_and_how_to_add_a_server(page):
     go(page, "#/about")
     text = page.locator("main").inner_text()
     trials = read("backlog", "trials")
@@ -480,7 +480,7 @@ def test_the_table_library_is_the_one_that_is_locked():
     assert hashlib.sha256(scripts.DATATABLES.read_bytes()).hexdigest() == origin["sha256"]
 
 
-def test_what_is_published_is_what_the_study_makes():
+def test_the_published_files_are_those_that_the_study_makes():
     workflow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text())
     script = " ".join(step.get("run", "") for step in workflow["jobs"]["publish"]["steps"])
     made = study.Study("reference", "netns", selection.Choice(), only_paper=True)

@@ -185,7 +185,7 @@ def spoiled(name: str, how: str) -> pl.DataFrame:
     "how",
     ["one trial", "nothing counts", "nothing was answered", "shorter points", "no table"],
 )
-def test_what_lacks_data_is_not_told_and_says_why(plant, how):
+def test_findings_without_enough_data_stay_open_and_say_why(plant, how):
     points = {name: spoiled(name, how) for name in FINDINGS}
     found = []
     for name, finding in FINDINGS.items():

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,27 +9,13 @@ import pytest
 from conftest import HUNG_S, STARTED, Tree, copy_tree, patient, wait_for
 from playwright.sync_api import Page, expect
 
-TINY = """
-title = "a test"
-trials = 1
-seed = 1
-
-[experiments.storage]
-messages = [1000]
-
-[[experiments.storage.grids]]
-servers = ["python-store"]
-"""
-
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory, network) -> Tree:
-    """A copy that holds one small dataset, twice."""
+    """A copy that holds one small dataset under three names."""
     tree = Tree(copy_tree(tmp_path_factory.mktemp("lab") / "tree"), network)
-    tree.write("config/datasets/tiny.toml", TINY)
-    tree.snakemake("data/tiny/storage/points.parquet", dataset="tiny").succeeded()
-    for name in ("other", "reference"):
-        shutil.copytree(tree.path / "data" / "tiny", tree.path / "data" / name)
+    for name in ("tiny", "other", "reference"):
+        tree.miniature(name, ["storage"])
     return tree
 
 
@@ -148,7 +133,7 @@ def another_dataset_is_a_word_in_the_first_cell(page: Page):
 
 def a_number_of_the_prose_is_shown_as_the_paper_shows_it(page: Page):
     prose = page.locator(".jp-MarkdownCell")
-    expect(prose.filter(has_text="Each store takes 1\u202f000 messages")).to_have_count(1)
+    expect(prose.filter(has_text="Each store takes 100\u202f000 messages")).to_have_count(1)
     assert "{eval}" not in page.locator(".jp-Notebook").inner_text()
 
 

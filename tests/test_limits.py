@@ -138,7 +138,7 @@ def test_one_trial_of_three_does_not_choose_itself():
     ("fault", "called"), [({"pause_us": 400_000}, "client"),
     ({"cpu": 0.5, "others": 0.5, "delay": 0.5}, "other load")]
 )  # fmt: skip
-def test_what_disturbed_one_trial_is_no_limit_of_the_others(fault, called):
+def test_a_fault_of_one_trial_is_no_limit_of_the_others(fault, called):
     marked = limits.marked(evidence({"mine": LATE | fault | {"only_n": 2}} | NULL_IS_IN_TIME))
     top = marked.filter(pl.col(RATE) == RATES_RPS[-1], server="mine").sort("n")
     assert top["limit"].to_list() == ["none", called, "none"]
@@ -148,7 +148,7 @@ def test_what_disturbed_one_trial_is_no_limit_of_the_others(fault, called):
     assert ("other work" in why) == (called == "other load")
 
 
-def test_points_from_before_the_wait_was_recorded_are_as_they_were():
+def test_points_without_recorded_waits_keep_their_limits():
     given = evidence({"mine": LATE | {"cpu": 0.5, "others": 0.5, "delay": 0.5}} | NULL_IS_IN_TIME)
     unknown = given.samples.with_columns(pl.lit(None, pl.Int64).alias(n) for n in RUN_DELAYS)
     marked = limits.marked(laws.Evidence(**vars(given) | {"samples": unknown}))

@@ -110,12 +110,12 @@ def test_each_has_all_that_the_protocol_asks(name):
     assert not generator.sampled(pl.DataFrame(), pl.DataFrame()) or generator.has_seconds
 
 
-def test_versions_are_said():
+def test_versions_are_read():
     assert clients.version("httperf").startswith("httperf: httperf-0.9.0")
     assert clients.version("roundtrip") == "roundtrip 3"
 
 
-def test_a_wrong_description_is_told(tmp_path, monkeypatch):
+def test_a_wrong_description_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "ROOT", tmp_path)
     registry.client.cache_clear()
     file = tmp_path / "clients" / "mine" / "client.toml"
