@@ -1,4 +1,4 @@
-"""What the tests share: copies of the tree to measure in, and a network namespace of their own.
+"""Shared by the tests: copies of the project to measure in, and a network namespace of their own.
 
 The tests run the study's own commands on real servers. A copy has the same files, links to no
 data, and is thrown away; the namespace keeps the tests' trials from waiting for the testbed of a
@@ -44,7 +44,7 @@ SANDBOXED = """import os, sys
 from deathmatch.hosts import sandbox
 sys.exit(sandbox.call(lambda: os.execvp(sys.argv[1], sys.argv[1:])))"""
 AS_ROOT = os.geteuid() == 0
-# Words before a command that ends with this process; and how who is not root enters namespaces.
+# Words before a command that ends with this process; options to enter namespaces without root.
 DYING = ["setpriv", "--pdeathsig", "KILL", "--"]
 INSIDE = [] if AS_ROOT else ["--user", "--preserve-credentials"]
 # Tests run side by side: nobody waits for a quiet machine.
@@ -53,12 +53,12 @@ STARTED: list[subprocess.Popen] = []
 # Nor is an example of hypothesis late because others work.
 hypothesis.settings.register_profile("any load", deadline=None)
 hypothesis.settings.load_profile("any load")
-# What prints nothing, or is not there, for so long hangs: no bound for what is slow.
+# A command that prints nothing for so long hangs; it is no limit for a slow one.
 HUNG_S = 300
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What makes damaged inputs takes seconds to import: only where it is asked for."""
+    """Leave out the fuzz tests unless they are asked for: their imports take seconds."""
     unasked = "not fuzz" in config.option.markexpr
     return True if unasked and collection_path.name == "fuzz" else None
 
@@ -346,7 +346,7 @@ def network():
 
 @pytest.fixture(scope="session")
 def lock_holders(network):
-    """A function that counts who holds or waits bound to the testbed's lock in `network`."""
+    """A function that counts the processes that hold or await the testbed's lock in `network`."""
     pid = network[network.index("--target") + 1]
 
     def count() -> int:

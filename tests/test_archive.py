@@ -34,11 +34,11 @@ def test_raw_logs_are_packed_and_unpacked(shared_tree: Tree, tmp_path):
     record.touch()
     tree.deathmatch("archive", "tiny", "--measured").succeeded()
     assert packed.read_bytes() == first
-    # What is measured here stays.
+    # A trial that was measured here stays.
     record.write_text("mine")
     done = tree.deathmatch("unpack", "tiny").succeeded()
     assert "0 trials, 1 were there" in done.text and record.read_text() == "mine"
-    # What an interrupted trial left, without a record, is no result.
+    # Files of an interrupted trial, without a record, are no result.
     record.unlink()
     (record.parent / "left").write_text("interrupted")
     assert "raw.tar.xz: 1 trials" in tree.deathmatch("unpack", "tiny").succeeded().text

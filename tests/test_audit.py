@@ -1,4 +1,4 @@
-"""The audit: what it reads of other machines, what each check finds, and real bad settings."""
+"""The audit: it reads other machines, and its checks find planted and real bad settings."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from deathmatch.hosts import audit, host_state
 from deathmatch.hosts.audit import Audit, Demand
 from deathmatch.hosts.host_state import State
 
-# What a machine of 192 CPUs with a busy firewall shows.
+# Files of a machine of 192 CPUs with a busy firewall.
 SHOWN = """65536
 /proc/meminfo:MemTotal:       394874876 kB
 /proc/meminfo:MemAvailable:   390000000 kB

@@ -1,4 +1,4 @@
-"""`run.busy`: who else uses the CPUs, and how long a run waits for them; what a run begins with."""
+"""`run.busy`: other processes that use the CPUs, and how long a run waits; how a run begins."""
 
 import json
 import os

@@ -171,7 +171,7 @@ def report(rate_rps: int, duration_s: float, late: int, lost: int = 0, wrong: in
 
 
 def test_lateness_is_counted_over_all_that_was_due(tmp_path):
-    """What had no answer, and what had a wrong one, is late for good."""
+    """A request with no answer, or with a wrong one, is late for good."""
     log = tmp_path / "probe-01.txt"
     log.write_text(report(1000, 1, late=30, lost=20, wrong=10))
     read = httperf.GENERATOR.read(log)

@@ -88,7 +88,7 @@ def test_a_ceiling_of_messages_is_distinguished_from_a_slow_handshake():
         key | {"server": server, "time_us": 5_000_000 + 500_000 * at,
                "server_cpu_ns": 480_000_000 * at}
         for server in opened
-        # One is sampled at its beginning, and once in its last fifth.
+        # `sampled once` has a sample at its beginning, and one in its last fifth.
         for at in ((0, 17) if server == "sampled once" else range(24))
     ])  # fmt: skip
     found = c10k_opening.ceilings(points, seconds, samples)

@@ -33,7 +33,7 @@ def test_planted_groups_are_found():
         == wanted
         for one in (planted(seed, centres, 5) for seed in range(SEEDS))
     ]
-    # Equal ones may be split in a twentieth; a gap of a half is told in all.
+    # Equal servers may be split in a twentieth; a gap of a half is found in all.
     assert sum(right) >= 0.95 * SEEDS
 
 

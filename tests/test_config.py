@@ -1,4 +1,4 @@
-"""Bad input: every mistake is named with its file, line or key, and a remedy."""
+"""Mistakes in settings: each is reported with its file, its line or key, and a remedy."""
 
 import json
 import subprocess
@@ -312,7 +312,7 @@ def test_a_folder_without_its_file(tmp_path):
     (tmp_path / "servers" / "mine").mkdir(parents=True)
     with pytest.raises(UserError, match=r"servers/mine holds no server.toml\n  write it: "):
         files.server("mine", tmp_path)
-    # What an editor leaves beside a file is not one.
+    # An editor's own file is no dataset.
     (tmp_path / "config" / "datasets").mkdir(parents=True)
     (tmp_path / "config" / "datasets" / ".#quick.toml").write_text("")
     assert files.names("dataset", tmp_path) == []

@@ -23,7 +23,7 @@ HTTPERF = (TRIAL / "httperf-500.txt").read_text()
 RECORD = json.loads((TRIAL / "trial.json").read_text())
 
 
-# A report is one of texts; a summary of wsload stands beside a table of times.
+# The text of a report, and how the report is made of it; wsload has a table of times, too.
 SOUND = {
     "httperf": (HTTPERF, lambda text: (text,)),
     "roundtrip": (ROUNDTRIP[0].decode(), lambda text: (text,)),

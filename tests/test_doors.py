@@ -1,4 +1,4 @@
-"""The ways in beside ./shell: the workflow of GitHub, direnv, and what README.md says of them."""
+"""Other ways in than ./shell: GitHub's workflow, direnv; and the commands of the documents."""
 
 import json
 import os

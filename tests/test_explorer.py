@@ -43,7 +43,7 @@ duration_s = 1
 [[experiments.backlog.grids]]
 servers = ["yucan"]
 """
-# What another's dataset may hold.
+# Text that a dataset of somebody else may hold.
 HOSTILE = (
     '</script><!--<script>window.PWNED=1</script>&amp;<img src="http://192.0.2.1/x" '
     'onerror="window.PWNED=2">'

@@ -1,4 +1,4 @@
-"""The fork server of a run: its forks are as the commands themselves, and end as those would."""
+"""The fork server of a run: a fork does what the command would, and ends as it would."""
 
 import contextlib
 import signal
@@ -56,7 +56,7 @@ def server_of(run: subprocess.Popen) -> psutil.Process:
 
 
 def ask(tree: Tree, run) -> tuple[subprocess.Popen, list[psutil.Process]]:
-    """Return who asked for a build that a fork carries out, and the fork's processes."""
+    """Ask for a build; return the process that asked, and those of the fork that builds."""
     tree.server("slow", "ordinary", build="sleep 3600")
     asking = tree.start("bin/forked", "build", "slow")
 

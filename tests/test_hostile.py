@@ -1,4 +1,4 @@
-"""What a hostile dataset, name or file can do to who reads or compares with it: nothing."""
+"""Hostile text in a dataset, a name or a file does nothing to a reader."""
 
 import html
 

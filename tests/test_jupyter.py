@@ -21,7 +21,7 @@ def tree(tmp_path_factory, network) -> Tree:
 
 @contextlib.contextmanager
 def saying(log: Path) -> Iterator[None]:
-    """Add to a failure what JupyterLab said last: of a wait, the failure says what for."""
+    """Add JupyterLab's last output to a failure."""
     try:
         yield
     except (Exception, pytest.fail.Exception) as error:
@@ -100,7 +100,7 @@ def test_the_reference_is_shown_until_the_default_is_measured(tree: Tree):
 
 
 def test_a_notebook_opens_runs_and_is_saved(page: Page, tree: Tree, log: Path):
-    """One walk: what hangs is one failure, and nothing else waits for it."""
+    """One test: if JupyterLab hangs, only one test fails, and no other waits for it."""
     with saying(log):
         page.locator(".jp-FileBrowser .jp-DirListing-item", has_text="06-storage.md").wait_for()
         a_dataset_that_is_not_there_is_named_with_those_that_are(page)
@@ -123,7 +123,7 @@ def another_dataset_is_a_word_in_the_first_cell(page: Page):
     choose(page, ['dataset = "tiny"'])
     chart = page.locator(".jp-OutputArea-output svg.marks").first
     chart.wait_for()
-    # What a browser shows for the mark under the pointer.
+    # A browser shows the title of the mark under the pointer.
     shown = chart.locator("[role=graphics-symbol] > title").all_text_contents()
     assert shown and all(": " in text for text in shown), shown
     # A label that the browser's font makes longer goes on outside.

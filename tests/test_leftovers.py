@@ -1,4 +1,4 @@
-"""What a killed run left is taken away by the next one, and nothing that is in use."""
+"""A run removes what a killed one left, and nothing that is in use."""
 
 import os
 import signal

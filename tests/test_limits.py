@@ -1,4 +1,4 @@
-"""Whose limit a point shows: planted truths, and what they come to in the miniature."""
+"""The limit that a point shows: planted limits, and those of the miniature."""
 
 from dataclasses import replace
 
@@ -102,7 +102,7 @@ NULL_IS_LATE, NULL_IS_IN_TIME = {"null": LATE | {"cpu": 0.5}}, {"null": {}}
     (LATE | {"client": True}, NULL_IS_IN_TIME, "client"),
     (LATE, {}, "unknown"),
     (LATE | {"cpu": 0.95}, {}, "server"),
-    # Beyond what the null server was offered, nobody knows; but who was late before is so now.
+    # Beyond the null server's rates the limit is unknown, but for a server that was late before.
     (LATE, {"null": {"rates_rps": RATES_RPS[:-1]}}, "unknown"),
     (LATE | {"from_rps": 2000}, {"null": {"rates_rps": RATES_RPS[:-1]}}, "server"),
     (LATE | {"from_rps": 2000}, NULL_IS_LATE, "server"),
@@ -157,7 +157,7 @@ def test_points_without_recorded_waits_keep_their_limits():
 
 
 def test_the_best_variant_of_the_null_server_is_the_ceiling():
-    """One with a short queue shows its own limit."""
+    """A null server with a short queue shows its own limit."""
     given = evidence({"mine": LATE | {"cpu": 0.5}, "null": LATE})
     deep = given.points.filter(server="null").with_columns(variant=pl.lit("deep"))
     answered = given.times.filter(server="null").with_columns(variant=pl.lit("deep"))
@@ -183,7 +183,7 @@ planted = bench("limits")
 
 
 def test_a_limit_planted_in_real_load_is_called_by_its_name(tree: Tree):
-    """One of each kind of fault; bench/limits.py runs more.
+    """A fault of each kind; bench/limits.py runs more.
 
     Other work on this machine disturbs every point, and then that is the right answer.
     """

@@ -147,7 +147,7 @@ def test_only_hosts_know_how_a_namespace_is_entered():
         # The agent is what a host does.
         if path.relative_to(package).parts[0] not in ("hosts", "agent"):
             found = re.search(r"ip.{1,4}netns|nsenter|taskset", path.read_text())
-            # What a testbed's file says is told as taskset writes it, and a log has its words.
+            # A testbed's file is reported as taskset writes it, and a log has its words.
             assert not found or path.name in ("testbed.py", "server_rules.py"), (path, found)
 
 

@@ -1,4 +1,4 @@
-"""The matrix: which trials, in which order, and what makes one be measured again."""
+"""The matrix: its trials, their order, and the changes after which one is measured again."""
 
 import json
 import tomllib
@@ -184,7 +184,7 @@ def test_a_server_that_is_named_is_measured_in_all_that_it_serves():
         mine = matrix.trials("smoke", [server.name])
         wanted = set(server.experiments) & held if server.runs else set()
         assert {trial.experiment.name for trial in mine} == wanted
-        # What the dataset plans of it stays as it is, and nothing is added to it.
+        # Trials that the dataset plans of it stay as they are, and none is added to them.
         planned = [trial for trial in whole if trial.server == server]
         there = {trial.experiment for trial in planned}
         assert {trial for trial in mine if trial.experiment in there} == set(planned)
@@ -198,7 +198,7 @@ def test_a_level_sets_the_load_and_another_the_time_that_a_rate_is_offered():
     planned = files.dataset("quick").experiments["c10k"].duration_s
     assert (short.spec()["load"]["opening"], short.spec()["duration_s"]) == (128, planned)
     assert (long.spec()["load"]["opening"], long.spec()["duration_s"]) == (10_000, 300)
-    # What is under way at the end is waited for, for the client's time-out of 30 s at most.
+    # Requests under way at the end are waited for, up to the client's time-out of 30 s.
     longer_s = progress.seconds(long) - progress.seconds(short)
     assert longer_s == (300 - planned) + (30 - planned)
     # Without a pace of the dataset, the specification is that of data from before there was one.

@@ -1,4 +1,4 @@
-"""What surrounds a run is odd: the result is right all the same, or the message is clear."""
+"""A run in odd surroundings: the result is right all the same, or the message is clear."""
 
 import json
 import os
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.alone]
 
 TABLE = "data/tiny/backlog/trials.parquet"
 STEP_BACK = Path(__file__).with_name("step_back.c")
-# Of a folder's name: a reader of Greek and one of Chinese have such.
+# A folder's name in Greek and Chinese.
 FOREIGN = "μετρήσεις-测量"
 
 
