@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-
-# `scipy.stats` loads at its first use: it takes a second, and most commands never need it.
-import scipy
+import scipy  # Its `stats` loads at its first use: a second that most commands never need.
 
 PLATEAU, DRIFTING, STAIRCASE = "plateau", "drifting", "staircase"
 # In a shorter series, neither test finds at this level what the eye sees.
