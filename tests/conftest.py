@@ -254,12 +254,14 @@ class Tree:
         )
 
     def briefly(self) -> None:
-        """Let `measure` and `try` offer each rate for a second, and search for ten.
+        """Let `measure` and `try` offer each rate for a second, and search for two.
 
         Such a search is refused; test_overload.py has one that ends.
         """
         design = "deathmatch/plan/measure_design.py"
-        self.replace(design, '"most_s": 45', '"most_s": 10')
+        self.replace(design, '"most_s": 45', '"most_s": 2')
+        self.replace("deathmatch/plan/dataset.py", "most_s: Annotated[float, Field(ge=10,",
+                     "most_s: Annotated[float, Field(ge=2,")  # fmt: skip
         self.replace(design, "DURATION_S, OPENING_S = 2,", "DURATION_S, OPENING_S = 1,")
 
     def miniature(self, name: str = MINIATURE.name, experiments: Iterable[str] = ("*",)) -> None:

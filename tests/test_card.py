@@ -197,7 +197,7 @@ def test_worse_is_what_the_whole_interval_says(statistic, low, high, worse):
 
 def test_a_variant_against_itself_is_compared_and_its_trials_are_a_dataset(tree):
     done = tree.deathmatch(
-        "measure", "null", "null", "--rates", "200", "--duration", "0.5", "--minutes", "0.4",
+        "measure", "null", "null", "--rates", "200", "--duration", "0.5", "--minutes", "0.32",
         "--seed", "3", "--experiment", "backlog", "--name", "twice",
         "--fail-if", "slower-than", "500", "%",
     ).succeeded()  # fmt: skip

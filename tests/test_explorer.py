@@ -415,8 +415,8 @@ def test_text_of_another_is_shown_as_it_is_written(page, made):
 
 VIEWS = ["#/variants?experiment=backlog", "#/servers", "#/servers/yucan",
          "#/compare?servers=yucan,tornado", "#/claims?source=Walkin", "#/about"]  # fmt: skip
-# axe takes seconds for a view; in the dark, those with everything that the others have.
-SCREENS = [(1400, "light", VIEWS), (390, "dark", VIEWS[:3])]
+# axe takes seconds for a view; in the dark it looks at one with charts and tables.
+SCREENS = [(1400, "light", VIEWS), (390, "dark", VIEWS[2:3])]
 
 
 @pytest.mark.parametrize("width, scheme, looked_at", SCREENS, ids=["desk", "phone"])
