@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import MINIATURE, Tree
+from conftest import MINIATURE
 from planted import ASKED, KINDS, Planted, planted, searched
 from strict_sample import Sample, broken, unpack
 
@@ -14,8 +14,10 @@ from deathmatch.analysis import searched as analysis
 from deathmatch.capacity_search import search
 from deathmatch.capacity_search.search import Result
 from deathmatch.data import probes, records, tables, tidy
+from deathmatch.errors import UserError
 from deathmatch.load import httperf
-from deathmatch.plan import files
+from deathmatch.plan import files, matrix
+from deathmatch.plan.dataset import Search
 
 SEARCHES = 25
 
@@ -344,36 +346,24 @@ def test_a_capacity_is_that_of_three_starts(rates, outcome, found, capacity, rea
     assert capacity is not None or row["median"] is None
 
 
-def test_a_search_is_planned_only_where_it_is_asked_for(tree: Tree):
-    """With the deepest backlog for the default one, of servers that are named, by a rate.
+def test_a_search_is_planned_only_where_it_is_asked_for():
+    """A search has the deepest backlog, and only variants with the kernel's defaults have one.
 
-    The others' specification is the same as without: they are not measured again for it.
+    The specification of the others is the same as without: they are not measured again.
     """
-    tree.dataset("mine", ["acceptors"], [200], levels='backlog = "all"')
-    tree.replace_all("config/datasets/mine.toml", "experiments.backlog", "experiments.accept-queue")
-    tree.replace("config/datasets/mine.toml", "duration_s = 0.5",
-                 "duration_s = 0.5\nsearch = { probe_s = 1, probes = 12 }")  # fmt: skip
-    smoke = "config/datasets/smoke.toml"
-    text = (tree.path / smoke).read_text()
-    warm_up = "warm_up_rate_rps = 10\n"
-    tree.write("config/datasets/no-rate.toml", text.replace(warm_up, warm_up + "search = {}\n", 1))
-    tree.replace(smoke, "rates_rps = [500, 2000]\n",
-                 'rates_rps = [500, 2000]\nsearch = { servers = ["null"] }\n')  # fmt: skip
-    script = (
-        "import json\nfrom deathmatch.errors import UserError\nfrom deathmatch.plan import matrix\n"
-        "of_smoke = matrix.trials('smoke', experiments=['backlog'])\n"
-        "print(json.dumps([\n"
-        "    [(t.variant.factors['backlog'], t.search) for t in matrix.trials('mine')],\n"
-        "    [(t.server.name, t.spec().get('search')) for t in of_smoke],\n"
-        "]))\n"
-        "try: matrix.trials('no-rate')\nexcept UserError as error: print(error)"
-    )
-    found, _, said = tree.run("python", "-c", script).succeeded().text.partition("\n")
-    mine, of_smoke = json.loads(found)
-    searched = [(backlog, asked["backlog"]) for backlog, asked in mine if asked]
-    deepest = max(files.experiment("accept-queue").factors["backlog"].levels)
-    assert len(mine) > 1 and searched == [(128, deepest)]
-    asks = {name for name, asked in of_smoke if asked}
-    assert asks == {"null"} and {name for name, _ in of_smoke} >= {"tornado", "yucan"}
-    assert "'c10k' offers no rate by which a capacity can be searched for" in said
-    assert "config/datasets/no-rate.toml, key experiments.c10k.search" in said
+    asked = {"search": Search(probe_s=1, probes=12, servers=("null", "acceptors"))}
+    usual = {"backlog": 128, "somaxconn": 4096, "abort_on_overflow": 0, "syncookies": 1}
+    searching = set()
+    for trial in matrix.trials("full", experiments=["accept-queue"]):
+        planned = trial.model_copy(update={"plan": trial.plan.model_copy(update=asked)})
+        if usual.items() <= trial.variant.factors.items() and trial.server.name != "node-accept":
+            assert planned.search["backlog"] == 4096
+            searching.add(trial.server.name)
+        else:
+            assert planned.search is None and planned.spec() == trial.spec()
+    assert searching == {"null", "acceptors"}
+    smoke = files.dataset("smoke")
+    plan = smoke.experiments["c10k"].model_copy(update=asked)
+    with pytest.raises(UserError, match="'c10k' offers no rate by which a capacity can") as refused:
+        matrix._experiment(smoke, "c10k", plan, files.servers())
+    assert refused.value.where == "config/datasets/smoke.toml, key experiments.c10k.search"
