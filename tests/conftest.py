@@ -104,7 +104,7 @@ def bench(name: str) -> ModuleType:
 
 
 def read_tables_anew() -> None:
-    """From now on, tables are read anew: what was measured has changed."""
+    """Forget tables that were read: their files have changed."""
     from deathmatch.analysis import by_trial, selecting
 
     selecting._clear_tables()
@@ -113,7 +113,7 @@ def read_tables_anew() -> None:
 
 @contextlib.contextmanager
 def instead(given: dict[tuple[str, str, str], pl.DataFrame]) -> Iterator[None]:
-    """Decide on these tables, by (dataset, experiment, table); their datasets have no other."""
+    """Replace tables, by (dataset, experiment, table); their datasets have no other tables."""
     of_datasets, read = {dataset for dataset, _, _ in given}, tables.read
 
     def planted(*key: str) -> pl.DataFrame:
@@ -221,13 +221,14 @@ class Tree:
 
     def dataset(
         self, name: str, servers: list[str], rates_rps: list[int], duration_s: float = 0.5,
-        trials: int = 1, levels: str = "",
+        trials: int = 1, levels: str = "", experiment: str = "backlog",
     ) -> None:  # fmt: skip
+        """Write the file of a dataset that has one experiment, with one grid."""
         self.write(
             f"config/datasets/{name}.toml",
-            f'title = "a test"\ntrials = {trials}\nseed = 1\n\n[experiments.backlog]\n'
+            f'title = "a test"\ntrials = {trials}\nseed = 1\n\n[experiments.{experiment}]\n'
             f"rates_rps = {rates_rps}\nduration_s = {duration_s}\n\n"
-            f"[[experiments.backlog.grids]]\nservers = {servers}\n{levels}\n",
+            f"[[experiments.{experiment}.grids]]\nservers = {servers}\n{levels}\n",
         )
 
     def server(self, name: str, mode: str, **keys: str | int) -> None:
@@ -402,7 +403,7 @@ def shared_tree(tmp_path_factory, network) -> Tree:
 
 
 def wait_for(what, why: str, process: subprocess.Popen | None = None):
-    """Return `what()` as soon as it is true; fail if the process that is to do it ends before."""
+    """Return `what()` as soon as it is true; fail if the process that should make it so ends."""
     deadline = time.monotonic() + HUNG_S
     while True:
         over = process is not None and process.poll() is not None
@@ -436,7 +437,7 @@ PART = ("backlog", "c10k", "dynamic", "overhead", "storage")
 def written(tmp_path_factory, network) -> Path:
     """A copy of the project with the paper and the explorer of MINIATURE, and the report of `part`.
 
-    Who uses it is in one worker: side_by_side.py.
+    All tests that use it are in one worker: side_by_side.py.
     """
     tree = Tree(copy_tree(tmp_path_factory.mktemp("written") / "tree"), network)
     tree.miniature()

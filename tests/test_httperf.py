@@ -299,11 +299,9 @@ def test_more_new_connections_than_ports_within_a_minute(shared_tree: Tree, expe
     # A connection that a busy machine serves late must not hold its descriptor for long.
     tree.write(file, re.sub(r"(?m)^timeout_s = .*", "timeout_s = 1", text))
     tree.dataset(
-        "flood", ["null"], [rate_cps * calls], duration_s=seconds, levels="backlog = [1024]"
-    )
-    tree.replace_all(
-        "config/datasets/flood.toml", "experiments.backlog", f"experiments.{experiment}"
-    )
+        "flood", ["null"], [rate_cps * calls], seconds, levels="backlog = [1024]",
+        experiment=experiment,
+    )  # fmt: skip
     spec, null = files.experiment(experiment), files.server("null")
     (variant,) = matrix.product(spec, {"backlog": (1024,)}, null)
     path = f"data/flood/{experiment}/null/{variant.name}/1"
