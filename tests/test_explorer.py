@@ -31,18 +31,6 @@ from deathmatch.run import study
 SERVERS = ["yucan", "tornado", "null", "c-readiness"]
 EXPERIMENTS = ["backlog", "readiness"]
 ROUNDS = 3
-FILE = """
-title = "{name} @ home"
-trials = 3
-seed = 1
-
-[experiments.backlog]
-rates_rps = [1000]
-duration_s = 1
-
-[[experiments.backlog.grids]]
-servers = ["yucan"]
-"""
 # Text that a dataset of somebody else may hold.
 HOSTILE = (
     '</script><!--<script>window.PWNED=1</script>&amp;<img src="http://192.0.2.1/x" '
@@ -107,10 +95,11 @@ def made(tmp_path_factory, network, miniature) -> Path:
         shutil.copy(packed, tree.path / "data" / "small" / experiment)
     plant(tree, "others", EXPERIMENTS[:1], 2, hostile)
     plant(tree, "nothing", EXPERIMENTS[:1], 1, nothing)
-    others = FILE.format(name="others")
-    tree.write("config/datasets/others.toml", others)
-    small = others.replace("seed = 1", 'seed = 1\ndecided_by = ["others"]')
-    tree.write("config/datasets/small.toml", small.replace("others @", "small @"))
+    for name in ("small", "others"):
+        tree.dataset(name, ["yucan"], [1000], 1, trials=3)
+        tree.replace(f"config/datasets/{name}.toml", "a test", f"{name} @ home")
+    decided = 'seed = 1\ndecided_by = ["others"]'
+    tree.replace("config/datasets/small.toml", "seed = 1", decided)
     script = (
         "from pathlib import Path; from deathmatch.paper import explorer\n"
         "for name in ('small', 'nothing'):\n"
