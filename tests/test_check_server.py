@@ -53,12 +53,6 @@ def test_each_configuration_is_checked_and_a_failure_is_named(shared_tree: Tree)
     assert not (tree.path / "data/tour").exists()
 
 
-def test_a_server_that_does_not_start_gives_its_reason(shared_tree: Tree):
-    shared_tree.server("ends", "exits")
-    said = shared_tree.deathmatch("check-server", "ends").failed().text
-    assert "  FAILED ended before it listened (exit status 1)" in said and "no such luck" in said
-
-
 def test_an_experiment_that_the_server_does_not_serve_is_refused():
     with pytest.raises(UserError, match="ws-null does not serve 'static'\n  it serves c10k"):
         check_server.main(Namespace(server="ws-null", experiment="static"))
