@@ -16,20 +16,7 @@ from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.measure import client as measured
 
-OVERHEAD = """
-title = "a test"
-trials = 1
-seed = 1
-
-[experiments.overhead]
-rates_rps = [500]
-duration_s = 0.5
-
-[[experiments.overhead.grids]]
-servers = ["eventlet-echo"]
-schedulers = ["one"]
-"""
-# Trials of these datasets.
+# The first trials of the datasets below.
 MISSING = "data/missing/overhead/eventlet-echo/layer=echo,schedulers=one,backlog=128/1"
 FAILING = "data/failing/backlog/null/backlog=128,schedulers=one,somaxconn=4096/1"
 HELD = "data/held/readiness/c-readiness/readiness=poll,idle_connections=100,backlog=128/1"
@@ -65,7 +52,7 @@ def is_recorded(tree: Tree, path: str) -> bool:
 
 
 def test_a_missing_client_stops_the_plan_and_the_trial(tree: Tree):
-    tree.write("config/datasets/missing.toml", OVERHEAD)
+    tree.dataset("missing", ["eventlet-echo"], [500], experiment="overhead")
     tree.environment["PATH"] = without("roundtrip")
     expected = "experiment 'overhead': the load generator roundtrip is missing\n  ./shell builds it"
     assert expected in tree.snakemake("-n", dataset="missing").failed().text
@@ -134,9 +121,8 @@ def test_a_client_that_offered_nothing_is_at_fault_unless_the_server_ended(tmp_p
 
 
 def test_a_trial_whose_holder_of_idle_connections_fails_has_no_record(tree: Tree):
-    about = OVERHEAD.replace("overhead", "readiness").replace("eventlet-echo", "c-readiness")
-    about = about.replace('schedulers = ["one"]', 'idle_connections = [100]\nreadiness = ["poll"]')
-    tree.write("config/datasets/held.toml", about)
+    levels = 'idle_connections = [100]\nreadiness = ["poll"]'
+    tree.dataset("held", ["c-readiness"], [500], levels=levels, experiment="readiness")
     replace_client(tree, "roundtrip", 'case "$*" in *--idle=*) exit 127;; esac; exec $real "$@"\n')
     said = tree.deathmatch("trial", HELD).failed().text
     assert "the load generator roundtrip ended with exit status 127" in said
@@ -144,9 +130,7 @@ def test_a_trial_whose_holder_of_idle_connections_fails_has_no_record(tree: Tree
 
 
 def test_a_client_whose_build_fails_is_not_replaced_by_an_earlier_one(tree: Tree):
-    about = OVERHEAD.replace("overhead", "c10k").replace("[500]", "[10]")
-    about = about.replace('"eventlet-echo"', '"ws-null"')
-    tree.write("config/datasets/unbuilt.toml", about)
+    tree.dataset("unbuilt", ["ws-null"], [10], experiment="c10k")
     toml = tree.path / "servers/ws-null/server.toml"
     sound = toml.read_text()
     tree.replace(
