@@ -1,4 +1,4 @@
-"""What the tests share: copies of the tree to measure in, and a network namespace of their own.
+"""Shared by the tests: copies of the project to measure in, and a network namespace of their own.
 
 The tests run the study's own commands on real servers. A copy has the same files, links to no
 data, and is thrown away; the namespace keeps the tests' trials from waiting for the testbed of a
@@ -52,7 +52,7 @@ config, only_paper = json.loads(sys.argv[1])
 settings = cli_config.settings(cli_config.check_file() | config)
 errors.run_main(lambda: print(cli_config.study(settings, only_paper).summary()))"""
 AS_ROOT = os.geteuid() == 0
-# Words before a command that ends with this process; and how who is not root enters namespaces.
+# Words before a command that ends with this process; options to enter namespaces without root.
 DYING = ["setpriv", "--pdeathsig", "KILL", "--"]
 INSIDE = [] if AS_ROOT else ["--user", "--preserve-credentials"]
 # Tests run side by side: nobody waits for a quiet machine.
@@ -61,12 +61,12 @@ STARTED: list[subprocess.Popen] = []
 # Nor is an example of hypothesis late because others work.
 hypothesis.settings.register_profile("any load", deadline=None)
 hypothesis.settings.load_profile("any load")
-# What prints nothing, or is not there, for so long hangs: no bound for what is slow.
+# A command that prints nothing for so long hangs; it is no limit for a slow one.
 HUNG_S = 300
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What makes damaged inputs takes seconds to import: only where it is asked for."""
+    """Leave out the fuzz tests unless they are asked for: their imports take seconds."""
     unasked = "not fuzz" in config.option.markexpr
     return True if unasked and collection_path.name == "fuzz" else None
 
@@ -112,7 +112,7 @@ def bench(name: str) -> ModuleType:
 
 
 def read_tables_anew() -> None:
-    """From now on, tables are read anew: what was measured has changed."""
+    """Forget tables that were read: their files have changed."""
     from deathmatch.analysis import by_trial, selecting
 
     selecting._clear_tables()
@@ -121,7 +121,7 @@ def read_tables_anew() -> None:
 
 @contextlib.contextmanager
 def instead(given: dict[tuple[str, str, str], pl.DataFrame]) -> Iterator[None]:
-    """Decide on these tables, by (dataset, experiment, table); their datasets have no other."""
+    """Replace tables, by (dataset, experiment, table); their datasets have no other tables."""
     of_datasets, read = {dataset for dataset, _, _ in given}, tables.read
 
     def planted(*key: str) -> pl.DataFrame:
@@ -233,13 +233,14 @@ class Tree:
 
     def dataset(
         self, name: str, servers: list[str], rates_rps: list[int], duration_s: float = 0.5,
-        trials: int = 1, levels: str = "",
+        trials: int = 1, levels: str = "", experiment: str = "backlog",
     ) -> None:  # fmt: skip
+        """Write the file of a dataset that has one experiment, with one grid."""
         self.write(
             f"config/datasets/{name}.toml",
-            f'title = "a test"\ntrials = {trials}\nseed = 1\n\n[experiments.backlog]\n'
+            f'title = "a test"\ntrials = {trials}\nseed = 1\n\n[experiments.{experiment}]\n'
             f"rates_rps = {rates_rps}\nduration_s = {duration_s}\n\n"
-            f"[[experiments.backlog.grids]]\nservers = {servers}\n{levels}\n",
+            f"[[experiments.{experiment}.grids]]\nservers = {servers}\n{levels}\n",
         )
 
     def server(self, name: str, mode: str, **keys: str | int) -> None:
@@ -266,12 +267,14 @@ class Tree:
         )
 
     def briefly(self) -> None:
-        """Let `measure` and `try` offer each rate for a second, and search for ten.
+        """Let `measure` and `try` offer each rate for a second, and search for two.
 
         Such a search is refused; test_overload.py has one that ends.
         """
         design = "deathmatch/plan/measure_design.py"
-        self.replace(design, '"most_s": 45', '"most_s": 10')
+        self.replace(design, '"most_s": 45', '"most_s": 2')
+        self.replace("deathmatch/plan/dataset.py", "most_s: Annotated[float, Field(ge=10,",
+                     "most_s: Annotated[float, Field(ge=2,")  # fmt: skip
         self.replace(design, "DURATION_S, OPENING_S = 2,", "DURATION_S, OPENING_S = 1,")
 
     def miniature(self, name: str = MINIATURE.name, experiments: Iterable[str] = ("*",)) -> None:
@@ -303,10 +306,9 @@ def copy_tree(to: Path) -> Path:
         name for name in project_files()
         if name.parts[1:2] != ("reference",) and name.parts[:2] not in left_out
     ]  # fmt: skip
-    for folder in {name.parent for name in names}:
-        (to / folder).mkdir(parents=True, exist_ok=True)
-    for name in names:
-        shutil.copy2(ROOT / name, to / name)
+    to.mkdir(parents=True, exist_ok=True)
+    words = ["cp", "--parents", "--preserve=mode,timestamps", "--", *names, to.absolute()]
+    subprocess.run(words, cwd=ROOT, check=True)
     return to
 
 
@@ -359,7 +361,7 @@ def network():
 
 @pytest.fixture(scope="session")
 def lock_holders(network):
-    """A function that counts who holds or waits bound to the testbed's lock in `network`."""
+    """A function that counts the processes that hold or await the testbed's lock in `network`."""
     pid = network[network.index("--target") + 1]
 
     def count() -> int:
@@ -413,7 +415,7 @@ def shared_tree(tmp_path_factory, network) -> Tree:
 
 
 def wait_for(what, why: str, process: subprocess.Popen | None = None):
-    """Return `what()` as soon as it is true; fail if the process that is to do it ends before."""
+    """Return `what()` as soon as it is true; fail if the process that should make it so ends."""
     deadline = time.monotonic() + HUNG_S
     while True:
         over = process is not None and process.poll() is not None
@@ -447,7 +449,7 @@ PART = ("backlog", "c10k", "dynamic", "overhead", "storage")
 def written(tmp_path_factory, network) -> Path:
     """A copy of the project with the paper and the explorer of MINIATURE, and the report of `part`.
 
-    Who uses it is in one worker: side_by_side.py.
+    All tests that use it are in one worker: side_by_side.py.
     """
     tree = Tree(copy_tree(tmp_path_factory.mktemp("written") / "tree"), network)
     tree.miniature()

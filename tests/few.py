@@ -1,4 +1,4 @@
-"""Servers with one fault or habit, and what a load generator has against their answers."""
+"""Servers with one fault or habit, and the faults that a load generator finds in their answers."""
 
 import itertools
 import json
@@ -22,7 +22,7 @@ from deathmatch.measure.client import answers_problem
 from deathmatch.plan import files
 
 FAULTY = Path(__file__).with_name("servers") / "faulty.py"
-# Of the load, what a factor sets.
+# Keys of the load that a factor sets.
 FACTORS = {"opening": 10}
 
 
@@ -100,7 +100,7 @@ class _Handler(socketserver.BaseRequestHandler):
     def handle(self):
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            # What is sent at once comes at once: one request, however long.
+            # One segment holds one whole request.
             while data := self.request.recv(4096):
                 self.server.answer(self.server.number(), self.request, data)
         except OSError:

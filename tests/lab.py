@@ -20,7 +20,7 @@ HOSTS = {"server": "10.78.0.2", "client1": "10.78.0.3", "client2": "10.78.0.4"}
 AHEAD_S = {"server": 0, "client1": 1000, "client2": 2500}
 COPY = ".local/share/deathmatch/checkout"
 
-# Who is not root may set none; the kernel's own values will do.
+# A user may set none; the kernel's own values will do.
 SYSCTLS = {"root": '{"net.ipv4.tcp_max_syn_backlog" = 4096}', "user": "{}"}
 
 TESTBED = """
@@ -103,7 +103,7 @@ def make(tree: Tree, user: str = "root") -> Iterator[Lab]:
         home = folder / f"home-{user}"
         for path in (own / "upper" / "venv", own / "work"):
             path.mkdir(parents=True)
-        # What its set-up would leave: a virtual environment of its own path.
+        # Its set-up would leave a virtual environment of its own path.
         stamp = (ROOT / "build" / "venv" / "stamp").read_text().partition(" ")[2]
         (own / "upper" / "venv" / "stamp").write_text(f"{home}/{COPY} {stamp}")
         if login:

@@ -11,7 +11,7 @@ from deathmatch.capacity_search.search import End, Offer, Result
 ASKED = {
     "probe_s": 2, "probes": 24, "most_rps": 100_000, "margin": 1.08, "cost_shares": [0.1, 0.5, 0.9],
 }  # fmt: skip
-# What passes between two probes.
+# The pause between two probes.
 BETWEEN_S = 0.4
 TICK_S = 0.002
 # A deep queue is served to its end, however long that takes.
@@ -71,28 +71,28 @@ class Planted:
             served[(at_s >= begin_s) & (at_s < begin_s + self.stall_s)] = 0
         could = np.concatenate([[0], np.cumsum(served * TICK_S)])
         ahead = rate_rps * at_s[:count] - could[:count]
-        # What is served when nothing waits is lost (Lindley 1952).
+        # Capacity is lost while nothing waits (Lindley 1952).
         wanted = could[:count] + ahead - np.minimum.accumulate(ahead)
         done_s = np.interp(wanted, could, np.arange(len(could)) * TICK_S, right=math.inf)
         self.now_s += duration_s + BETWEEN_S
         self.probes += 1
         return float((done_s - at_s[:count] > search.LIMIT_US / 1e6).mean())
 
-    def told(self, offer: Offer) -> Result:
-        """Return what a probe of it tells."""
+    def probe(self, offer: Offer) -> Result:
+        """Return the result of a probe."""
         limited = offer.rate_rps > self.client_rps
         return Result(self.late_share(offer.rate_rps, offer.duration_s), limited)
 
 
 def searched(server: Planted, asked: dict = ASKED) -> tuple[End, list[tuple[Offer, Result]]]:
-    """Return what a search of it comes to, and its probes."""
+    """Return the end of a search, and its probes."""
     probing, made = search.probing(asked), []
     offer = next(probing)
     while True:
-        told = server.told(offer)
-        made.append((offer, told))
+        result = server.probe(offer)
+        made.append((offer, result))
         try:
-            offer = probing.send(told)
+            offer = probing.send(result)
         except StopIteration as ended:
             return ended.value, made
 

@@ -1,4 +1,4 @@
-"""Which tests run side by side, in what order, and which alone on the machine.
+"""The tests that run side by side, their order, and those that run alone on the machine.
 
 Tests are dealt out to workers in units: those that share a module's fixture are one, so that it is
 made once; every other test is one by itself. A test marked `alone` waits until no other runs, in
@@ -24,7 +24,7 @@ LONGEST = [
     "test_snakemake.py", "test_trial.py", "test_paper.py", "test_card.py", "test_one_folder.py",
     "test_limits.py", "test_try.py", "test_sittings.py", "test_conformance.py",
     "test_check_server.py", "test_dataset.py", "test_history.py", "test_doors.py",
-    "test_readiness.py", "test_clients.py", "test_shell.py",
+    "test_readiness.py", "test_clients.py", "test_fork_server.py", "test_shell.py",
 ]  # fmt: skip
 """The files with the longest units, these first, so that the workers end together.
 
@@ -33,7 +33,7 @@ for the same build.
 """
 
 ONCE = {"written", "compiled"}
-"""What takes minutes and is made once for all files: who uses it is one unit."""
+"""Fixtures that take minutes and are made once for all files: their tests are one unit."""
 
 QUICK = [
     "test_analysis.py", "test_checks.py", "test_damaged.py", "test_diag.py",
@@ -43,14 +43,14 @@ QUICK = [
     "test_stats.py", "test_steadiness.py", "test_style.py", "test_tally.py",
     "test_varied_values.py", "test_views.py",
 ]  # fmt: skip
-"""Whose tests, but for those that are alone, take less than a minute together: -m quick."""
+"""Files whose tests, without those that run alone, take less than a minute together: -m quick."""
 
 
 @contextlib.contextmanager
 def turn(alone: bool, folder: Path = TURNS) -> Iterator[None]:
     """Hold the machine, with others or alone, for the time of the block.
 
-    Who waits for it alone holds the turnstile, so that those who come later wait behind.
+    A test that waits to be alone holds the turnstile: later tests wait behind it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     turnstile, room = (os.open(folder / name, os.O_RDWR | os.O_CREAT) for name in ("next", "room"))

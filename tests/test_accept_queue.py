@@ -18,25 +18,14 @@ from conftest import ROOT, Tree, copy_tree, wait_for
 from deathmatch.analysis import accepting
 
 CONNECTIONS = 8
-DATASET = """title = "a test"
-trials = 1
-seed = 1
-
-[experiments.accept-queue]
-rates_rps = [6000]
-duration_s = 1
-
-[[experiments.accept-queue.grids]]
-servers = ["acceptors"]
-abort_on_overflow = [0, 1]
-"""
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory, network) -> tuple[Path, dict[int, dict]]:
     """The folder of an overloaded server's tables, and its trials by tcp_abort_on_overflow."""
     tree = Tree(copy_tree(tmp_path_factory.mktemp("accept") / "tree"), network)
-    tree.write("config/datasets/busy.toml", DATASET)
+    levels = "abort_on_overflow = [0, 1]"
+    tree.dataset("busy", ["acceptors"], [6000], 1, levels=levels, experiment="accept-queue")
     tree.replace("experiments/accept-queue.toml", "timeout_s = 8", "timeout_s = 4")
     tree.snakemake("data/busy/accept-queue/points.parquet", dataset="busy").succeeded()
     folder = tree.path / "data/busy/accept-queue"

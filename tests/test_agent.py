@@ -1,4 +1,4 @@
-"""What is left when an agent's session ends, whatever ends it; and how one begins, or does not."""
+"""An agent's session: it begins or reports why it cannot, and leaves nothing, however it ends."""
 
 import json
 import re
@@ -119,7 +119,7 @@ def test_controller_that_is_killed(machines: Machines):
 
 
 def test_keeper_that_is_killed(machines: Machines):
-    """Nobody is left to restore: the next connection does, and says so."""
+    """The next connection restores the settings, and reports it."""
     someone, before = SOMEONE[0], machines.sysctl(SETTING)
     host = connect(machines, someone)
     change(host)
@@ -139,7 +139,7 @@ def test_keeper_that_is_killed(machines: Machines):
 
 
 def test_journal_whose_last_line_is_torn(tmp_path):
-    """The agent was killed as it wrote down what it was about to change: that was not changed."""
+    """The agent was killed while it noted a change, before it made the change."""
     path = "/proc/sys/kernel/random/boot_id"
     before = Path(path).read_text().strip()
     (tmp_path / journal.JOURNAL).write_text(
@@ -194,7 +194,7 @@ def test_first_connection_sets_up_and_says_so(machines: Machines):
         ("user", {"program": ["/no/ssh"]}, "/no/ssh is not installed", "install OpenSSH's client"),
     ],
 )  # fmt: skip
-def test_faults_are_told(machines: Machines, alias, options, what, remedy):
+def test_faults_are_reported_with_a_remedy(machines: Machines, alias, options, what, remedy):
     with pytest.raises(UserError) as error:
         connect(machines, alias, **options)
     assert str(error.value).startswith(f"host {alias}: {what}")
@@ -202,7 +202,7 @@ def test_faults_are_told(machines: Machines, alias, options, what, remedy):
 
 
 def test_two_controllers_are_kept_apart(machines: Machines):
-    """Whoever they are: a second user is told, too."""
+    """Also where they are different users."""
     with connect(machines, SOMEONE[0]) as host:
         with pytest.raises(UserError, match=r"another controller holds this host\n  wait for it"):
             opening.ssh("user", python=PYTHON, program=machines.ssh, wait_s=0)

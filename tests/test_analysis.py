@@ -1,4 +1,4 @@
-"""What chapters compute, on small frames whose results are worked out by hand."""
+"""The functions of the chapters, on small frames whose results are computed by hand."""
 
 from dataclasses import replace
 
@@ -80,7 +80,7 @@ def test_where_connections_wait():
 
 def test_shares_of_connection_times_are_of_all_offered():
     points = pl.DataFrame([accepted(1)])
-    # Of another trial, which is left out, and of this: 900 answered of 1,000 offered.
+    # The second trial is left out; in the first, 900 of 1,000 offered were answered.
     times = pl.DataFrame([
         took(1, 49_999, 600), took(1, 50_000, 200), took(1, 1_010_000, 100), took(2, 10, 99),
     ])  # fmt: skip
@@ -234,7 +234,7 @@ def levels() -> list[readiness.Level]:
     return readiness.cost_levels(readiness.steady_points(pl.DataFrame(poll + epoll)))
 
 
-def test_what_an_idle_connection_costs():
+def test_the_cost_of_an_idle_connection():
     found = readiness.at_level(levels(), "C", "poll", 1000)
     assert found.cost_us.estimate == 922 and found.busy_percent == pytest.approx(92.2)
     # 900 us over 1,000 connections, and 850 us over the last 500; in ns.

@@ -73,9 +73,7 @@ def test_each_wrong_answer_is_counted_and_the_first_is_shown(
 
 
 @pytest.mark.parametrize(("client", "replaced", "first"), CLIENTS)
-def test_where_no_body_is_known_and_answers_differ_the_status_alone_is_judged(
-    client, replaced, first
-):
+def test_only_the_status_is_judged_where_no_body_is_known(client, replaced, first):
     generator, fields = offered(client, replaced, "varies", {})
     assert generator.wrong_answers(fields) == fields["errors_total"] == 0
     assert generator.good(fields) == fields["requests"] == RATE_RPS * DURATION_S
@@ -105,7 +103,7 @@ def test_the_check_before_a_trial_takes_an_interim_answer():
             assert found.ok, found.seen
 
 
-def test_a_wrong_answer_among_few_is_told_before_a_trial_with_its_beginning(tmp_path):
+def test_a_wrong_answer_before_a_trial_is_reported_with_its_beginning(tmp_path):
     with faulty("other") as port:
         for number in range(10):
             assert conformance.check("127.0.0.1", port, [CHECK])[0].ok, number
@@ -116,7 +114,7 @@ def test_a_wrong_answer_among_few_is_told_before_a_trial_with_its_beginning(tmp_
     )
 
 
-def test_lost_answers_alone_are_no_fault_while_there_are_good_ones():
+def test_lost_answers_are_no_fault_while_others_are_good():
     generator = registry.generator("httperf")
     counts = dict.fromkeys(generator.columns, 0) | {"replies": 9, "replies_2xx": 9}
     assert answers_problem(generator, counts | {"errors_client_timeout": 1}) == ""

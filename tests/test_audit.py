@@ -1,4 +1,4 @@
-"""The audit: what it reads of other machines, what each check finds, and real bad settings."""
+"""The audit: it reads other machines, and its checks find planted and real bad settings."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from deathmatch.hosts import audit, host_state
 from deathmatch.hosts.audit import Audit, Demand
 from deathmatch.hosts.host_state import State
 
-# What a machine of 192 CPUs with a busy firewall shows.
+# Files of a machine of 192 CPUs with a busy firewall.
 SHOWN = """65536
 /proc/meminfo:MemTotal:       394874876 kB
 /proc/meminfo:MemAvailable:   390000000 kB
@@ -58,7 +58,7 @@ def test_other_machines_files_are_understood():
     assert limits["time_wait_buckets"] is None and limits["congestion_control"] == "cubic"
 
 
-def test_what_is_unknown_refuses_nothing_but_an_absent_interface():
+def test_an_unknown_state_refuses_nothing_but_an_absent_interface():
     empty = host_state.parsed("unlimited\n[]", "192.0.2.9")
     assert empty["processor"]["governors"] is None and empty["limits"]["descriptors"] is None
     assert {(one.check, one.severity) for one in audit.findings(made(empty, empty))} == {
@@ -152,7 +152,7 @@ def test_each_bad_setting_is_found_by_its_check_alone():
     assert {check for check, _ in PLANTED} == {*audit.NAMES}
 
 
-def test_what_is_accepted_does_not_refuse():
+def test_an_accepted_check_does_not_refuse():
     busy = made(load={"busy_share": 0.9, "steal_share": 0.5})
     found = audit.findings(busy)
     assert [one.verdict for one in found] == ["refuse", "warn"], "the worst first"
@@ -248,7 +248,7 @@ def test_planted_settings_are_found_on_real_hosts(shared_tree: Tree):
     }
 
 
-def test_command_tells_findings_apart_from_failure(shared_tree: Tree):
+def test_the_exit_status_separates_findings_from_failures(shared_tree: Tree):
     shared_tree.dataset("gentle", ["null"], [100])
     shared_tree.dataset("fierce", ["null"], [900_000])
     words = ("netns", "--accept", "other-load")
@@ -281,8 +281,8 @@ def test_trial_is_refused_unless_its_testbed_accepts_it(shared_tree: Tree):
     file = shared_tree.write("config/testbeds/narrow.toml", narrow.format(""))
     shared_tree.server("mine", "http")
     shared_tree.dataset("few", ["mine"], [400])
-    (folder,) = shared_tree.trials("few").values()
-    words = ("trial", "--testbed", "narrow", folder.relative_to(shared_tree.path))
+    path = "data/few/backlog/mine/somaxconn=4096/1"
+    folder, words = shared_tree.path / path, ("trial", "--testbed", "narrow", path)
     done = shared_tree.deathmatch(*words).failed()
     assert "ports (client): 101 source ports (40000 to 40100)" in done.text
     assert 'accepts = ["ports"] in config/testbeds/narrow.toml' in done.text

@@ -1,9 +1,8 @@
-"""How long builds will take: of which kind they are, what was measured, and in which order."""
+"""How long builds will take, by their kind and what was measured; test_busy.py has their order."""
 
 import json
 
 import pytest
-from conftest import Tree
 
 from deathmatch.builds import nix, server_commands
 from deathmatch.plan import files
@@ -37,16 +36,3 @@ def test_two_are_built_at_a_time_and_with_nix_one(unbuilt, monkeypatch):
     assert progress.builds_s(servers) == cargo_s > own_s + 2 * pypi_s
     monkeypatch.setattr(nix, "chosen", lambda: True)
     assert progress.builds_s(servers) == cargo_s + own_s + 2 * pypi_s
-
-
-def test_the_longest_build_begins_first(tree: Tree):
-    for name in ("a", "b", "z"):
-        tree.server(name, "ok")
-    tree.dataset("tiny", ["a", "b", "z"], [100])
-    tree.write("build/servers/b/built.json", json.dumps({"wall_us": 77_000_000}))
-    targets = [f"build/servers/{name}/build.json" for name in ("a", "b", "z")]
-    # One at a time, so that they end in the order in which they begin.
-    tree.snakemake(*targets, "--cores=1", dataset="tiny").succeeded()
-    ended = sorted(targets, key=lambda target: (tree.path / target).stat().st_mtime_ns)
-    assert ended[0] == targets[1]
-    assert json.loads((tree.path / targets[0]).read_text())["wall_us"] > 0

@@ -1,5 +1,6 @@
-"""`run.busy`: who else uses the CPUs, and how long one waits for them."""
+"""`run.busy`: other processes that use the CPUs, and how long a run waits; how a run begins."""
 
+import json
 import os
 import re
 import subprocess
@@ -23,7 +24,7 @@ def stranger():
     os.kill(pid, 9)
 
 
-def test_who_is_busy_is_named_and_waited_for_for_a_while(stranger: int):
+def test_a_busy_process_is_named_and_waited_for(stranger: int):
     said: list[str] = []
     busy.wait(said.append, 3, window_s=0.2)
     first, last = said
@@ -33,16 +34,23 @@ def test_who_is_busy_is_named_and_waited_for_for_a_while(stranger: int):
     assert re.match(f"continues, though the machine is busy, which distorts .*: {who}", last)
 
 
-def test_snakemake_looks_before_it_begins(stranger: int, tree: Tree):
-    tree.server("one", "ok")
-    tree.dataset("tiny", ["one"], [100])
-    target = "data/tiny/backlog/one/somaxconn=4096/1/trial.json"
-    said = tree.snakemake(target, dataset="tiny").succeeded().text
+def test_a_run_looks_before_it_begins_and_begins_with_the_longest_build(stranger: int, tree: Tree):
+    for name in ("a", "b", "z"):
+        tree.server(name, "ok")
+    tree.dataset("tiny", ["a", "b", "z"], [100])
+    tree.write("build/servers/b/built.json", json.dumps({"wall_us": 77_000_000}))
+    builds = [f"build/servers/{name}/build.json" for name in ("a", "b", "z")]
+    trial = "data/tiny/backlog/a/somaxconn=4096/1/trial.json"
+    # One at a time, so that they end in the order in which they begin.
+    said = tree.snakemake(*builds, trial, "--cores=1", dataset="tiny").succeeded().text
     told = "this run continues, though the machine is busy, which distorts the results: "
-    assert said.index(told) < said.index("1 of 1 trials")
+    assert said.index(told) < said.index("1 of 3 trials")
+    ended = sorted(builds, key=lambda build: (tree.path / build).stat().st_mtime_ns)
+    assert ended[0] == builds[1]
+    assert json.loads((tree.path / builds[0]).read_text())["wall_us"] > 0
 
 
-def test_what_this_process_started_is_no_other():
+def test_own_children_are_no_other_load():
     with subprocess.Popen(SPIN) as child:
         try:
             seen = busy.look(0.5)

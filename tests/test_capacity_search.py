@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import MINIATURE, Tree
+from conftest import MINIATURE
 from planted import ASKED, KINDS, Planted, planted, searched
 from strict_sample import Sample, broken, unpack
 
@@ -14,8 +14,10 @@ from deathmatch.analysis import searched as analysis
 from deathmatch.capacity_search import search
 from deathmatch.capacity_search.search import Result
 from deathmatch.data import probes, records, tables, tidy
+from deathmatch.errors import UserError
 from deathmatch.load import httperf
-from deathmatch.plan import files
+from deathmatch.plan import files, matrix
+from deathmatch.plan.dataset import Search
 
 SEARCHES = 25
 
@@ -99,7 +101,7 @@ def test_out_of_reach_is_refused(capacity_rps, most_rps, reason):
     assert (end.outcome, end.reason) == (search.REFUSED, reason)
 
 
-def test_a_client_that_is_held_up_tells_of_other_load():
+def test_a_delayed_client_is_reported_as_other_load():
     """At the least rate it cannot be the limit; a search that begins again may find it gone."""
     told = [Result(0.0, True)] * 200
     offers, end = search.replayed(ASKED, told)
@@ -124,7 +126,7 @@ def test_the_levels_of_a_known_course_give_their_mean():
     assert search.estimate(rates, [True] * 24) is None
 
 
-def test_of_trials_that_end_alike_at_first_the_last_one_counts():
+def test_the_last_of_the_first_trials_that_end_alike_counts():
     levels, over = [3, 2, 1, 0, 1, 0], [True, True, True, False, True, False]
     found = search.estimate([1000 * search.STEP**level for level in levels], over)
     # From the third trial on, with the level that would come next: 1, 0, 1, 0, 1.
@@ -171,7 +173,7 @@ def report(rate_rps: int, duration_s: float, late: int, lost: int = 0, wrong: in
 
 
 def test_lateness_is_counted_over_all_that_was_due(tmp_path):
-    """What had no answer, and what had a wrong one, is late for good."""
+    """A request with no answer, or with a wrong one, is late for good."""
     log = tmp_path / "probe-01.txt"
     log.write_text(report(1000, 1, late=30, lost=20, wrong=10))
     read = httperf.GENERATOR.read(log)
@@ -252,7 +254,7 @@ def test_a_search_becomes_a_table(sample, tmp_path):
     assert pl.read_parquet(tmp_path / "probes.parquet").equals(frame)
 
 
-def test_what_a_reply_costs_at_shares_of_the_capacity(sample):
+def test_the_cost_of_a_reply_at_shares_of_the_capacity(sample):
     frame = tidy.frames("static", sample.files)["probes"].with_columns(label=pl.lit("Null"))
     cost = analysis.costs(frame, ["server", "label"])
     assert cost["share_percent"].to_list() == [100 * share for share in SMALL["cost_shares"]]
@@ -276,7 +278,6 @@ def test_a_search_is_replayed_by_the_strict_check(sample, tmp_path):
         (lambda found: found["probes"].pop(), "its probes give refused, None req/s"),
     ):
         copy.record(lambda record, change=change: change(record["search"]))
-        copy.tidy()
         assert seen in " ".join(broken(copy.report())["DM-SEARCH"])
         whole.write_text(sound)
 
@@ -344,36 +345,24 @@ def test_a_capacity_is_that_of_three_starts(rates, outcome, found, capacity, rea
     assert capacity is not None or row["median"] is None
 
 
-def test_a_search_is_planned_only_where_it_is_asked_for(tree: Tree):
-    """With the deepest backlog for the default one, of servers that are named, by a rate.
+def test_a_search_is_planned_only_where_it_is_asked_for():
+    """A search has the deepest backlog, and only variants with the kernel's defaults have one.
 
-    The others' specification is the same as without: they are not measured again for it.
+    The specification of the others is the same as without: they are not measured again.
     """
-    tree.dataset("mine", ["acceptors"], [200], levels='backlog = "all"')
-    tree.replace_all("config/datasets/mine.toml", "experiments.backlog", "experiments.accept-queue")
-    tree.replace("config/datasets/mine.toml", "duration_s = 0.5",
-                 "duration_s = 0.5\nsearch = { probe_s = 1, probes = 12 }")  # fmt: skip
-    smoke = "config/datasets/smoke.toml"
-    text = (tree.path / smoke).read_text()
-    warm_up = "warm_up_rate_rps = 10\n"
-    tree.write("config/datasets/no-rate.toml", text.replace(warm_up, warm_up + "search = {}\n", 1))
-    tree.replace(smoke, "rates_rps = [500, 2000]\n",
-                 'rates_rps = [500, 2000]\nsearch = { servers = ["null"] }\n')  # fmt: skip
-    script = (
-        "import json\nfrom deathmatch.errors import UserError\nfrom deathmatch.plan import matrix\n"
-        "of_smoke = matrix.trials('smoke', experiments=['backlog'])\n"
-        "print(json.dumps([\n"
-        "    [(t.variant.factors['backlog'], t.search) for t in matrix.trials('mine')],\n"
-        "    [(t.server.name, t.spec().get('search')) for t in of_smoke],\n"
-        "]))\n"
-        "try: matrix.trials('no-rate')\nexcept UserError as error: print(error)"
-    )
-    found, _, said = tree.run("python", "-c", script).succeeded().text.partition("\n")
-    mine, of_smoke = json.loads(found)
-    searched = [(backlog, asked["backlog"]) for backlog, asked in mine if asked]
-    deepest = max(files.experiment("accept-queue").factors["backlog"].levels)
-    assert len(mine) > 1 and searched == [(128, deepest)]
-    asks = {name for name, asked in of_smoke if asked}
-    assert asks == {"null"} and {name for name, _ in of_smoke} >= {"tornado", "yucan"}
-    assert "'c10k' offers no rate, so that no capacity can be searched for" in said
-    assert "config/datasets/no-rate.toml, key experiments.c10k.search" in said
+    asked = {"search": Search(probe_s=1, probes=12, servers=("null", "acceptors"))}
+    usual = {"backlog": 128, "somaxconn": 4096, "abort_on_overflow": 0, "syncookies": 1}
+    searching = set()
+    for trial in matrix.trials("full", experiments=["accept-queue"]):
+        planned = trial.model_copy(update={"plan": trial.plan.model_copy(update=asked)})
+        if usual.items() <= trial.variant.factors.items() and trial.server.name != "node-accept":
+            assert planned.search["backlog"] == 4096
+            searching.add(trial.server.name)
+        else:
+            assert planned.search is None and planned.spec() == trial.spec()
+    assert searching == {"null", "acceptors"}
+    smoke = files.dataset("smoke")
+    plan = smoke.experiments["c10k"].model_copy(update=asked)
+    with pytest.raises(UserError, match="'c10k' offers no rate, so") as refused:
+        matrix._experiment(smoke, "c10k", plan, files.servers())
+    assert refused.value.where == "config/datasets/smoke.toml, key experiments.c10k.search"

@@ -26,20 +26,20 @@ def simulated(truth: np.ndarray, runs: int = 400) -> list[int | None]:
     return found
 
 
-def test_what_is_steady_at_once_is_found_so_within_half_of_the_rounds():
+def test_a_steady_rate_is_found_within_half_of_the_rounds():
     found = simulated(STEADY)
     assert None not in found
     assert min(found) == churn.LEAST_ROUNDS and np.quantile(found, 0.95) <= len(ROUNDS) / 2
 
 
-def test_what_warms_up_is_found_steady_once_little_is_left_to_gain():
+def test_a_warm_up_is_found_steady_once_little_is_left_to_gain():
     found = simulated(WARMING)
     assert found.count(None) <= len(found) / 100
     left = [1 - WARMING[n - 1] / WARMING[-1] for n in found if n]
     assert np.quantile(left, 0.95) < 0.1 < 1 - WARMING[churn.LEAST_ROUNDS - 1] / WARMING[-1]
 
 
-def test_what_never_becomes_steady_is_not_found_so():
+def test_endless_growth_is_not_found_steady():
     found = simulated(NEVER)
     assert len(found) - found.count(None) <= len(found) / 100
 
@@ -51,7 +51,7 @@ def test_a_rate_that_only_scatters_little_is_not_steady_while_it_grows():
     assert not any(churn.steady(rates[:n]) for n in range(len(rates) + 1))
 
 
-def test_nothing_and_standing_still_are_not_steady():
+def test_no_rounds_and_rates_of_0_are_not_steady():
     assert not churn.steady([])
     assert not churn.steady([0.0] * churn.LEAST_ROUNDS)
     assert record.last_rate_cps([]) is None and record.last_rate_cps([1.0, 3.0]) == 2.0
@@ -70,7 +70,7 @@ def point(server: str, not_opened: int) -> dict:
             "outcome_unfinished": 0}  # fmt: skip
 
 
-def test_a_ceiling_of_messages_is_told_from_a_slow_handshake():
+def test_a_ceiling_of_messages_is_distinguished_from_a_slow_handshake():
     """Both use a CPU; the first answers 600 messages a second then and opens hardly any more."""
     points = pl.DataFrame([point("starved", 400), point("slow", 300), point("whole", 0),
                            point("sampled once", 300)])  # fmt: skip
@@ -88,7 +88,7 @@ def test_a_ceiling_of_messages_is_told_from_a_slow_handshake():
         key | {"server": server, "time_us": 5_000_000 + 500_000 * at,
                "server_cpu_ns": 480_000_000 * at}
         for server in opened
-        # One is sampled at its beginning, and once in its last fifth.
+        # `sampled once` has a sample at its beginning, and one in its last fifth.
         for at in ((0, 17) if server == "sampled once" else range(24))
     ])  # fmt: skip
     found = c10k_opening.ceilings(points, seconds, samples)

@@ -33,7 +33,7 @@ def test_planted_groups_are_found():
         == wanted
         for one in (planted(seed, centres, 5) for seed in range(SEEDS))
     ]
-    # Equal ones may be split in a twentieth; a gap of a half is told in all.
+    # Equal servers may be split in a twentieth; a gap of a half is found in all.
     assert sum(right) >= 0.95 * SEEDS
 
 
@@ -54,7 +54,7 @@ def test_the_anchor_is_fixed_so_that_a_chain_of_small_steps_is_no_class():
     assert list(chain.values()) == sorted(chain.values())
 
 
-def test_what_is_known_by_a_bound_is_told_from_nothing_and_few_rounds_give_no_class():
+def test_a_bound_separates_no_classes_and_few_rounds_give_none():
     far = planted(2, [100, 300], 7)
     assert [*classes.of_values(far, higher_is_better=True).values()] == [1, 2]
     bounded = {"a": Values(far["server 0"].by_block, at_least=frozenset({1})), "b": far["server 1"]}
@@ -66,7 +66,7 @@ def test_what_is_known_by_a_bound_is_told_from_nothing_and_few_rounds_give_no_cl
 
 
 @pytest.mark.parametrize(("quantity", "best"), [(CPU_PER_REPLY, "cheap"), (CAPACITY, "dear")])
-def test_of_rows_the_better_one_is_first_whichever_way_is_better(quantity, best):
+def test_the_better_row_is_first_whichever_way_is_better(quantity, best):
     rows = [(name, n, 100.0 * factor + n) for name, factor in (("cheap", 1), ("dear", 3))
             for n in range(1, 8)]  # fmt: skip
     trials = pl.DataFrame(rows, {"label": pl.String, "n": pl.Int64, quantity.name: pl.Float64},

@@ -43,7 +43,7 @@ def check_line(line: str) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["--help"]])
-def test_alone_it_lists_what_there_is_to_do(words):
+def test_without_words_it_lists_every_command(words):
     text = deathmatch(*words).succeeded().text
     places = [text.index(f"\n{title}\n") for title in GROUPS]
     assert places == sorted(places)

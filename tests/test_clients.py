@@ -1,164 +1,176 @@
-"""Load generators that are missing, broken or others: no trial is measured with such a one."""
+"""Load generators that are missing or broken: no trial is measured with one."""
 
 import json
 import os
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
-from conftest import Tree
+import pytest
+from conftest import ROOT, Tree
 
-OVERHEAD = """
-title = "a test"
-trials = 2
-seed = 1
+from deathmatch.builds import clients
+from deathmatch.errors import UserError
+from deathmatch.load import registry
+from deathmatch.measure import client as measured
 
-[experiments.overhead]
-rates_rps = [0, 500]
-duration_s = 0.5
+# The first trials of the datasets below.
+MISSING = "data/missing/overhead/eventlet-echo/layer=echo,schedulers=one,backlog=128/1"
+FAILING = "data/failing/backlog/null/backlog=128,schedulers=one,somaxconn=4096/1"
+HELD = "data/held/readiness/c-readiness/readiness=poll,idle_connections=100,backlog=128/1"
+UNBUILT = (
+    "data/unbuilt/c10k/ws-null/"
+    "schedulers=one,backlog=4096,environment=unthrottled,opening=128,run=planned/1"
+)
 
-[[experiments.overhead.grids]]
-servers = ["eventlet-echo"]
-schedulers = ["one"]
-"""
+
+@pytest.fixture
+def tree(shared_tree: Tree) -> Iterator[Tree]:
+    """The copy of all tests of this file, whose environment changes for one test only."""
+    shared_tree.environment.clear()
+    yield shared_tree
+    shared_tree.environment.clear()
 
 
 def without(client: str) -> str:
-    """Return a PATH on which this client is not."""
+    """Return a PATH that lacks this client."""
     folders = os.environ["PATH"].split(":")
     return ":".join(folder for folder in folders if not Path(folder, client).exists())
 
 
-def instead(tree: Tree, client: str, script: str) -> None:
-    """Put another program first on the tree's PATH, which knows the true one as $real."""
+def replace_client(tree: Tree, client: str, script: str) -> None:
+    """Put a shell script before a client on the tree's PATH; in the script, $real is the client."""
     program = tree.write(f"elsewhere/{client}", f"#!/bin/sh\nreal={shutil.which(client)}\n{script}")
     program.chmod(0o755)
     tree.environment["PATH"] = f"{program.parent}:{os.environ['PATH']}"
 
 
-def trial(tree: Tree, dataset: str, server: str, n: int = 1) -> Path:
-    return tree.trials(dataset)[server, n].relative_to(tree.path)
+def is_recorded(tree: Tree, path: str) -> bool:
+    return (tree.path / path / "trial.json").exists()
 
 
-def recorded(tree: Tree, path: Path) -> dict | None:
-    file = tree.path / path / "trial.json"
-    return json.loads(file.read_text()) if file.exists() else None
-
-
-def test_a_missing_client_stops_the_plan_and_the_trial_by_name(tree: Tree):
-    tree.write("config/datasets/tiny.toml", OVERHEAD)
-    tree.dataset("other", ["null"], [100])
-    path = trial(tree, "tiny", "eventlet-echo")
+def test_a_missing_client_stops_the_plan_and_the_trial(tree: Tree):
+    tree.dataset("missing", ["eventlet-echo"], [500], experiment="overhead")
     tree.environment["PATH"] = without("roundtrip")
     expected = "experiment 'overhead': the load generator roundtrip is missing\n  ./shell builds it"
-    assert expected in tree.snakemake("-n", dataset="tiny").failed().text
-    assert expected in tree.deathmatch("trial", path).failed().text
-    assert recorded(tree, path) is None
-    # An experiment that has no use for it can be measured.
-    tree.snakemake("-n", dataset="other").succeeded()
+    assert expected in tree.snakemake("-n", dataset="missing").failed().text
+    assert expected in tree.deathmatch("trial", MISSING).failed().text
+    assert not is_recorded(tree, MISSING)
 
 
-def test_a_client_that_cannot_say_its_options_stops_the_plan(tree: Tree):
-    tree.dataset("tiny", ["null"], [100])
-    instead(tree, "httperf", "echo libssl.so.1 is not there >&2; exit 127\n")
-    said = tree.snakemake("-n", dataset="tiny").failed().text
-    assert "the load generator httperf cannot run: " in said
-    assert "ended with exit status 127; it said:\n    libssl.so.1 is not there" in said
+def test_a_client_that_cannot_print_its_help_is_refused(tmp_path, monkeypatch):
+    program = tmp_path / "httperf"
+    program.write_text("#!/bin/sh\necho libssl.so.1 is not there >&2; exit 127\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(UserError) as error:
+        clients.check_programs({"httperf": "here"}, planned=True)
+    assert "the load generator httperf cannot run: " in str(error.value)
+    assert "ended with exit status 127; it said:\n    libssl.so.1 is not there" in str(error.value)
 
 
 # Before the load it is asked for ten connections, to see whether it takes the answers.
 UNDER_LOAD = 'case "$* " in --help*|*"--num-conns=10 "*) exec $real "$@";; esac\n'
-FAILING = {
-    "ended with exit status 127; it said:\n    no such luck": UNDER_LOAD
-    + "echo no such luck; exit 127\n",
-    "left no whole report of any of 2 rates; at the last: exit 1; it said:\n    ": UNDER_LOAD
-    + '$real "$@" | head -n 5; exit 1\n',
-    "began no connection at any of 2 rates; at the last: exit 0; it said:\n    ": UNDER_LOAD
-    + '$real "$@" | sed "s/connections .* test/connections 0 requests 0 replies 0 test/; '
-    's/2xx=[0-9]*/2xx=0/; /^ *[0-9.]* [0-9]*$/d"\n',
-    "left no whole report of its first requests: exit 1": '[ "$1" = --help ] && exec $real --help\n'
-    "echo no luck; exit 1\n",
+FAULTS = {
+    "ended with exit status 127; it said:\n    no such luck": (
+        UNDER_LOAD + "echo no such luck; exit 127\n"
+    ),
+    "left no whole report of its first requests: exit 1": (
+        '[ "$1" = --help ] && exec $real --help\necho no luck; exit 1\n'
+    ),
 }
 
 
-def test_a_client_that_fails_is_not_the_server_s_fault(tree: Tree):
-    """Under load, or before it; the trial fails, and has no record."""
-    tree.dataset("tiny", ["null"], [100, 200])
-    path = trial(tree, "tiny", "null")
-    logs = f"{path.parent}/.1.partial"
-    for what, script in FAILING.items():
-        instead(tree, "httperf", script)
-        said = tree.deathmatch("trial", path).failed().text
-        told = f"{path}: not measured, its logs are in {logs}: the load generator httperf {what}"
-        assert f"deathmatch: {told}" in said and (tree.path / logs / "server.log").exists()
-        assert recorded(tree, path) is None
+@pytest.mark.parametrize("what", FAULTS)
+def test_a_trial_whose_client_fails_has_no_record(tree: Tree, what):
+    """The client fails under load, or before it."""
+    tree.dataset("failing", ["null"], [100])
+    logs = FAILING.removesuffix("1") + ".1.partial"
+    replace_client(tree, "httperf", FAULTS[what])
+    said = tree.deathmatch("trial", FAILING).failed().text
+    told = f"{FAILING}: not measured, its logs are in {logs}: the load generator httperf {what}"
+    assert f"deathmatch: {told}" in said and (tree.path / logs / "server.log").exists()
+    assert not is_recorded(tree, FAILING)
 
 
-def test_a_holder_of_idle_connections_that_fails_is_not_the_servers_fault(tree: Tree):
-    about = OVERHEAD.replace("overhead", "readiness").replace("eventlet-echo", "c-readiness")
-    about = about.replace('schedulers = ["one"]', 'idle_connections = [100]\nreadiness = ["poll"]')
-    tree.write("config/datasets/tiny.toml", about.replace("[0, 500]", "[500]"))
-    instead(tree, "roundtrip", 'case "$*" in *--idle=*) exit 127;; esac; exec $real "$@"\n')
-    path = trial(tree, "tiny", "c-readiness")
-    said = tree.deathmatch("trial", path).failed().text
+REPORT = next((ROOT / "tests/data/yucan").glob("*/1")) / "httperf-500.txt"
+
+
+def test_a_client_that_offered_nothing_is_at_fault_unless_the_server_ended(tmp_path):
+    sound = REPORT.read_text()
+    idle = re.sub(r"(?m)^ *[\d.]+ \d+\n", "", sound)
+    idle = re.sub(r"(connections|requests|replies|2xx)([ =])\d+", r"\1\g<2>0", idle)
+    for name, text in {"sound": sound, "cut": sound[:300], "idle": idle}.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    context = SimpleNamespace(
+        generator=registry.generator("httperf"), spec={"client": "httperf", "duration_s": 1},
+        out=tmp_path, trial=SimpleNamespace(path="here"), clients=[None],
+    )  # fmt: skip
+
+    def points(state: str, *logs: str) -> list[dict]:
+        known = {"server_state": state, "client_state": "exit 1"}
+        return [known | {"log": f"{log}.txt"} for log in logs]
+
+    for log, problem in (("cut", "left no whole report"), ("idle", "began no connection")):
+        with pytest.raises(UserError, match=f"{problem}.* any of 2 rates; at the last: exit 1; it"):
+            measured.check_reports(context, points("ran", log, log))
+        measured.check_reports(context, points("ran", "sound", log))
+        measured.check_reports(context, points("died: signal SIGKILL", log))
+
+
+def test_a_trial_whose_holder_of_idle_connections_fails_has_no_record(tree: Tree):
+    levels = 'idle_connections = [100]\nreadiness = ["poll"]'
+    tree.dataset("held", ["c-readiness"], [500], levels=levels, experiment="readiness")
+    replace_client(tree, "roundtrip", 'case "$*" in *--idle=*) exit 127;; esac; exec $real "$@"\n')
+    said = tree.deathmatch("trial", HELD).failed().text
     assert "the load generator roundtrip ended with exit status 127" in said
-    assert recorded(tree, path) is None
-
-
-def test_a_server_that_dies_is_a_result_whatever_its_client_says(tree: Tree):
-    tree.server("dies", "dies")
-    tree.replace("experiments/backlog.toml", "timeout_s = 5", "timeout_s = 1")
-    tree.dataset("tiny", ["dies"], [400, 410])
-    instead(tree, "httperf", UNDER_LOAD + '$real "$@" | head -n 5\n')
-    path = trial(tree, "tiny", "dies")
-    tree.deathmatch("trial", path).succeeded()
-    found = recorded(tree, path)
-    assert found["outcome"] == "measured, with failures"
-    assert "died: signal SIGKILL" in [point["server_state"] for point in found["points"]]
-
-
-def test_a_client_of_another_build_does_not_go_on_with_a_dataset(tree: Tree):
-    tree.dataset("tiny", ["null"], [100], trials=2)
-    first, second = (trial(tree, "tiny", "null", n) for n in (1, 2))
-    tree.deathmatch("trial", first).succeeded()
-    tree.snakemake("-n", dataset="tiny").succeeded()
-    instead(tree, "httperf", 'exec $real "$@"\n')
-    for done in (tree.snakemake("-n", dataset="tiny"), tree.deathmatch("trial", second)):
-        said = done.failed().text
-        assert "two toolchains would be mixed: httperf is\n" in said
-        assert f"({first})" in said and "(this machine now)" in said
-    assert recorded(tree, second) is None
+    assert not is_recorded(tree, HELD)
 
 
 def test_a_client_whose_build_fails_is_not_replaced_by_an_earlier_one(tree: Tree):
-    about = OVERHEAD.replace("overhead", "c10k").replace("[0, 500]", "[10]")
-    about = about.replace('"eventlet-echo"', '"ws-null"')
-    tree.write("config/datasets/tiny.toml", about)
-    failing = 'build = """\necho no linker; exit 3'
-    tree.replace("servers/ws-null/server.toml", 'build = """', failing)
+    tree.dataset("unbuilt", ["ws-null"], [10], experiment="c10k")
+    toml = tree.path / "servers/ws-null/server.toml"
+    sound = toml.read_text()
+    tree.replace(
+        "servers/ws-null/server.toml", 'build = """', 'build = """\necho no linker; exit 3'
+    )
     tree.write("build/servers/ws-null/bin/wsload", "#!/bin/sh\n").chmod(0o755)
     tree.write("build/servers/ws-null/toolchain", "debian")
     tree.environment["PATH"] = without("wsload")
-    path = trial(tree, "tiny", "ws-null")
-    said = tree.deathmatch("trial", path).failed().text
+    said = tree.deathmatch("trial", UNBUILT).failed().text
+    toml.write_text(sound)
     assert "experiment 'c10k': the load generator wsload could not be built; it said:" in said
-    assert "\n    no linker\n" in said and recorded(tree, path) is None
+    assert "\n    no linker\n" in said and not is_recorded(tree, UNBUILT)
 
 
-def test_what_a_client_is_that_a_servers_build_makes(tree: Tree):
-    script = "from deathmatch.builds import toolchain; print(toolchain.harness().get('wsload'))"
+IDENTITIES = """
+import json
+from pathlib import Path
+from deathmatch.builds import toolchain
+folder, seen = Path("build/servers/ws-null"), []
+def look(): seen.append(toolchain.harness().get("wsload"))
+look()
+(folder / "bin").mkdir(parents=True)
+(folder / "bin/wsload").write_text("#!/bin/sh")
+(folder / "bin/wsload").chmod(0o755)
+look()
+for version in ("ws-null 0.1.0, rustc 1.63.0", "ws-null 0.1.0, rustc 1.90.0"):
+    (folder / "build.json").write_text(json.dumps({"version": version}))
+    look()
+source = Path("clients/wsload/src/main.rs")
+source.write_text(source.read_text() + "\\n")
+look()
+print(json.dumps(seen))
+"""
 
-    def said() -> str:
-        return tree.run("python", "-c", script).succeeded().text.strip()
 
+def test_the_identity_of_a_client_that_a_server_s_build_makes(tree: Tree):
+    """It changes with its sources and with the compiler."""
+    shutil.rmtree(tree.path / "build/servers/ws-null", ignore_errors=True)
     tree.environment["PATH"] = without("wsload")
-    assert said() == "None"
-    tree.write("build/servers/ws-null/bin/wsload", "#!/bin/sh\n").chmod(0o755)
-    seen = [said()]
-    for version in ("ws-null 0.1.0, rustc 1.63.0", "ws-null 0.1.0, rustc 1.90.0"):
-        tree.write("build/servers/ws-null/build.json", json.dumps({"version": version}))
-        seen.append(said())
-    source = tree.path / "clients/wsload/src/main.rs"
-    source.write_text(source.read_text() + "\n")
-    seen.append(said())
+    none, *seen = json.loads(tree.run("python", "-c", IDENTITIES).succeeded().text)
+    assert none is None
     assert all(each.startswith("built from clients/wsload, sha256 ") for each in seen)
     assert len(set(seen)) == 4 and seen[-1].endswith(", as ws-null 0.1.0, rustc 1.90.0")

@@ -1,4 +1,4 @@
-"""Bad input: every mistake is named with its file, line or key, and a remedy."""
+"""Mistakes in settings: each is reported with its file, its line or key, and a remedy."""
 
 import json
 import subprocess
@@ -232,13 +232,15 @@ def test_mistake_in_a_file(said: list[str], index: int):
     assert what in said[index]
 
 
-def test_mistakes_reach_the_user_as_one_message(tree: Tree):
-    done = tree.snakemake("-n", dataset="smok").failed()
+def test_a_mistake_reaches_the_user_as_one_message(shared_tree: Tree):
+    done = shared_tree.snakemake("-n", dataset="smok").failed()
     assert "there is no dataset 'smok'\n  did you mean 'smoke'" in done.text
-    done = tree.snakemake("-n", "--config", "servers=null", dataset="smoke").failed()
-    assert "--config is given more than once" in done.text and "builds:" not in done.text
-    tree.write("config/config.yaml", "")
-    assert "config/config.yaml: it holds no keys" in tree.snakemake("-n").failed().text
+    assert "builds:" not in done.text
+
+
+def test_two_config_options_are_refused():
+    with pytest.raises(UserError, match="--config is given more than once"):
+        cli_config.check_words(["--config", "dataset=smoke", "--config", "servers=null"])
 
 
 def test_settings_that_are_no_yaml(tmp_path):
@@ -280,7 +282,7 @@ def test_nothing_to_measure(monkeypatch, servers, experiments, said):
     assert said in str(error.value)
 
 
-def test_what_other_editors_write_is_no_mistake(tmp_path):
+def test_files_of_other_editors_are_read(tmp_path):
     """A byte-order mark, tabs, the line ends of another system; but what is no UTF-8 is one."""
     path = tmp_path / "config" / "datasets" / "x.toml"
     path.parent.mkdir(parents=True)
@@ -310,7 +312,7 @@ def test_a_folder_without_its_file(tmp_path):
     (tmp_path / "servers" / "mine").mkdir(parents=True)
     with pytest.raises(UserError, match=r"servers/mine holds no server.toml\n  write it: "):
         files.server("mine", tmp_path)
-    # What an editor leaves beside a file is not one.
+    # An editor's own file is no dataset.
     (tmp_path / "config" / "datasets").mkdir(parents=True)
     (tmp_path / "config" / "datasets" / ".#quick.toml").write_text("")
     assert files.names("dataset", tmp_path) == []

@@ -1,4 +1,4 @@
-"""Every server that can run here answers every experiment it serves, and wrong answers are told."""
+"""Servers answer as their experiments ask, and wrong answers are reported."""
 
 import json
 import socket
@@ -16,10 +16,10 @@ from deathmatch.plan.trial import CONFIGURATION
 
 LOAD_EXPERIMENTS = [name for name in files.names("experiment") if files.experiment(name).client]
 
-# Of each language of the first experiment's. What a trial finds of any other is in its record.
+# One server for each language of the first experiment; trials check the others, too.
 SERVERS = ("null", "tornado", "yaws")
 
-# Runs in the sandbox: starts each variant, checks it as a trial does, stops it, tells.
+# Runs in the sandbox: starts each variant, checks it as a trial does, stops it, reports.
 CHECK = """
 import json, sys
 from pathlib import Path
@@ -68,7 +68,7 @@ SPINNING = ["-sbwt", "medium", "-sbwtdcpu", "short", "-sbwtdio", "short"]
 
 
 def flags_of_emulators(one: dict) -> list[list[str]]:
-    """Return the flags that emulators of Erlang should have that CHECK tells of, one or none."""
+    """Return the flags that each emulator of Erlang in a report of CHECK should have."""
     text = (ROOT / "toolchains" / "erlang" / "vm.args").read_text()
     lines = [line.partition("#")[0].split() for line in text.splitlines()]
     words = [word for line in lines if "-eval" not in line for word in line]
@@ -80,12 +80,12 @@ def flags_of_emulators(one: dict) -> list[list[str]]:
     return [[*flags, "-S", f"{workers}:{workers}"]] if is_erlang else []
 
 
-# What CherryPy's tutorial shows, which has its access log on.
+# The defaults of CherryPy's tutorial, whose access log is on.
 LOGGED = [("cherrypy", "defaults")]
 
 
 def assert_conforms(one: dict) -> None:
-    """Fail if something that CHECK tells of a variant is wrong.
+    """Fail if something that CHECK reports of a variant is wrong.
 
     A variant that is to have an access log must have it: else CHECK would find none anywhere.
     """
@@ -108,7 +108,7 @@ def serves(server: str) -> list[str]:
 
 
 def check_variants(tree: Tree, server: str, everywhere: bool) -> list[dict]:
-    """Build a server and check it in each experiment that it serves; return what CHECK tells.
+    """Build a server and check it in each experiment that it serves; return the reports of CHECK.
 
     A factor that chooses how it runs has all its levels in the first experiment that knows it, or
     `everywhere`.
@@ -142,7 +142,7 @@ def varied(server: str, experiment: str) -> list[str]:
 
 
 def answering(reply: bytes, requests: list[dict], stay_open: bool = False) -> list[dict]:
-    """Return what the checks say of a server that gives every connection this reply."""
+    """Return the checks of a server that gives every connection this reply."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -196,7 +196,7 @@ def test_right_answer():
         (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\nY: x\r\n" * 200, "no HTTP answer: "),
     ],
 )
-def test_wrong_answer_is_told(reply, seen):
+def test_a_wrong_answer_is_reported(reply, seen):
     (found,) = answering(reply, [ASK])
     assert not found.ok and seen in found.seen
 
@@ -211,12 +211,12 @@ def test_wrong_answer_is_told(reply, seen):
         (RIGHT.replace(b"200 OK", b"302 Found"), "it answers b'HTTP/1.1 302 Found"),
     ],
 )
-def test_what_is_not_http_must_not_be_answered_as_if_it_were(reply, seen):
+def test_garbage_must_not_be_answered_as_a_request(reply, seen):
     (found,) = answering(reply, [{"name": "garbage", "send": "\0 not a request\r\n\r\n"}])
     assert found.ok == (not seen) and found.seen.startswith(seen)
 
 
-def test_silence_is_an_answer_to_what_is_not_http():
+def test_silence_is_a_right_answer_to_garbage():
     (found,) = answering(b"", [{"name": "garbage", "send": "\0\r\n"}], stay_open=True)
     assert found.ok
 
@@ -269,7 +269,7 @@ def test_a_wrong_backlog_ends_the_checks_before_any_request(here):
             assert not found[0].ok and len(found) == checks
 
 
-def test_another_answer_is_told_from_none():
+def test_a_wrong_answer_is_distinguished_from_none():
     requests = [{"name": "n", "send": "GET / HTTP/1.1\r\n\r\n", "status": [200], "body": "x"}]
     (wrong,) = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny", requests)
     (none,) = answering(b"", requests)
@@ -284,8 +284,8 @@ def test_every_variant_conforms(tree: Tree, server):
         assert one["stop"] == {"on_sigterm": True, "killed": [], "left": []}, one["variant"]
 
 
-def test_a_server_that_spins_is_told(here):
-    """One of many processes: however busy the machine, they get a quarter of a CPU together."""
+def test_a_server_that_spins_is_reported(here):
+    """There are many: even on a busy machine they get a quarter of a CPU together."""
     words = ["sh", "-c", "echo; while :; do :; done"]
     spinning = [here.start(words, talk=True) for _ in range(16)]
     assert [process.receive(HUNG_S) for process in spinning] == ["\n"] * len(spinning)
@@ -298,7 +298,7 @@ def test_a_server_that_spins_is_told(here):
     resting.kill()
 
 
-def test_a_wrong_readiness_mechanism_is_told(here):
+def test_a_wrong_readiness_mechanism_is_reported(here):
     """A Python process that waits in poll, taken for one that waits in epoll."""
     script = "import select; select.poll().poll()"
     waiting = here.start([sys.executable, "-c", script])

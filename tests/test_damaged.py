@@ -23,7 +23,7 @@ HTTPERF = (TRIAL / "httperf-500.txt").read_text()
 RECORD = json.loads((TRIAL / "trial.json").read_text())
 
 
-# A report is one of texts; a summary of wsload stands beside a table of times.
+# The text of a report, and how the report is made of it; wsload has a table of times, too.
 SOUND = {
     "httperf": (HTTPERF, lambda text: (text,)),
     "roundtrip": (ROUNDTRIP[0].decode(), lambda text: (text,)),
@@ -50,7 +50,7 @@ SOUND = {
         ("wsload", '"connections": {', f'"connections": {"[" * 3000}{{'),
     ],
 )
-def test_a_report_that_cannot_be_is_told(name, found, damaged):
+def test_an_impossible_report_is_refused(name, found, damaged):
     text, report = SOUND[name]
     wrong, generator = re.sub(found, damaged, text, count=1), registry.generator(name)
     assert wrong != text
@@ -69,7 +69,7 @@ def test_a_report_that_cannot_be_is_told(name, found, damaged):
         (lambda text: text.replace("\n179,,0,", f"\n179,,{'9' * 99},", 1), "conversion"),
     ],
 )
-def test_damaged_samples_are_told_with_their_file(tmp_path, damage, wrong):
+def test_damaged_samples_are_reported_with_their_file(tmp_path, damage, wrong):
     text = (TRIAL / "samples.csv").read_text()
     file = tmp_path / "samples.csv"
     file.write_text(damage(text))
@@ -89,7 +89,7 @@ def test_damaged_samples_are_told_with_their_file(tmp_path, damage, wrong):
         {"wall_us": float("nan")},
     ],
 )
-def test_a_record_that_cannot_be_is_refused_with_its_name(tmp_path, changed):
+def test_an_impossible_record_is_refused_with_its_name(tmp_path, changed):
     file = tmp_path / "backlog=1" / "1" / "trial.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(RECORD | changed))
@@ -109,7 +109,7 @@ TOO_MUCH = ["a = " + "9" * 5000, "a = " + "[" * 3000]
 
 
 @pytest.mark.parametrize("text", TOO_MUCH)
-def test_what_no_file_of_settings_holds_is_no_toml(tmp_path, text):
+def test_settings_that_cannot_be_parsed_are_no_toml(tmp_path, text):
     file = tmp_path / "mine.toml"
     file.write_text(text)
     readers = (published.claims, published.untested, lambda path: registry.read("mine", path))
@@ -121,7 +121,7 @@ def test_what_no_file_of_settings_holds_is_no_toml(tmp_path, text):
         assert caught.value.where
 
 
-def test_a_client_that_names_itself_is_told(tmp_path):
+def test_a_client_that_names_itself_is_refused(tmp_path):
     file = tmp_path / "client.toml"
     file.write_bytes((ROOT / "clients/httperf/client.toml").read_bytes() + b"\n")
     assert registry.read("mine", file).name == "mine"
@@ -131,13 +131,13 @@ def test_a_client_that_names_itself_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "a\0b", "..", "../../x", "/etc", "-n", "a\nb", "a;b"])
-def test_a_name_that_leads_elsewhere_is_none(name):
+def test_a_name_that_leads_elsewhere_is_refused(name):
     for kind in files.MODELS:
         with pytest.raises(UserError, match="there is no"):
             files.load(kind, name)
 
 
-def test_a_blank_word_on_the_command_line_is_told():
+def test_a_blank_word_on_the_command_line_is_refused():
     with pytest.raises(UserError, match="unrecognized arguments"):
         command_line.main(["trial", "here", " "])
 
@@ -147,12 +147,12 @@ def test_an_agent_s_line_of_brackets_alone_is_no_message():
         wire.message(b"[" * 100_000)
 
 
-def test_counters_whose_values_are_fewer_than_their_names_are_told():
+def test_counters_with_fewer_values_than_names_are_refused():
     with pytest.raises(ValueError):
         kernel.parse("Tcp: ActiveOpens PassiveOpens\nTcp: 1\n")
 
 
-def test_a_count_of_system_calls_that_cannot_be_is_none():
+def test_an_impossible_count_of_system_calls_is_left_out():
     assert server_process.parse_strace(f"read 12\nwrite {'9' * 5000}\n") == {"read": 12}
 
 
@@ -167,7 +167,7 @@ def test_a_count_of_system_calls_that_cannot_be_is_none():
         b"\0",
     ],
 )
-def test_what_is_no_list_of_sockets_is_told(received):
+def test_bytes_that_are_no_list_of_sockets_are_refused(received):
     with pytest.raises(OSError) as caught:
         diag.parsed(received)
     assert caught.value.errno == errno.EBADMSG

@@ -1,6 +1,7 @@
-"""A dataset has one toolchain, and `check_dataset` says what is wrong with one, and where."""
+"""A dataset has one toolchain, and `check` reports what is wrong with a dataset, and where."""
 
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from conftest import Tree, copy_tree
 
 from deathmatch.builds import tool_differences, toolchain
+from deathmatch.errors import UserError
 
 FOLDER = "data/tiny/backlog/null/backlog=128,schedulers=one,somaxconn=4096"
 RECORD, SECOND = (f"{FOLDER}/{n}/trial.json" for n in (1, 2))
@@ -33,7 +35,7 @@ def tiny(measured: Tree) -> Tree:
     """The same, as it was before any test; nothing that was measured is written again."""
     shutil.rmtree(measured.path / "data" / "tiny")
     shutil.copytree(measured.path / "kept", measured.path / "data" / "tiny")
-    measured.environment.pop("DEATHMATCH_TOOLCHAIN", None)
+    measured.environment.clear()
     return measured
 
 
@@ -53,7 +55,7 @@ def test_a_trial_records_the_package_of_each_tool(tiny: Tree):
         assert tools["server"][tool] == said.stdout
 
 
-def test_what_a_program_is_called(tmp_path):
+def test_the_identity_of_a_program(tmp_path):
     mine = tmp_path / "mine"
     mine.write_text("a program of nobody's\n")
     found = toolchain.identify({"mine": mine, "dash": "/bin/sh", "perl": "/usr/bin/perl"})
@@ -63,7 +65,7 @@ def test_what_a_program_is_called(tmp_path):
     assert toolchain.identify({"erl": f"{store}/bin/erl"}) == {"erl": store}
 
 
-def test_what_counts_as_a_difference():
+def test_differences_that_count():
     def trial(experiment: str = "static", server: str = "a", cc: str = "1", **harness: str) -> dict:
         tools = {"harness": {"httperf": "1", "python": "1"} | harness, "server": {"cc": cc}}
         return {"experiment": experiment, "server": server, "tools": tools}
@@ -71,6 +73,9 @@ def test_what_counts_as_a_difference():
     def different(*trials: dict) -> list[str]:
         named = ((str(number), each) for number, each in enumerate(trials))
         return [tool for tool, _ in tool_differences.differences(named)]
+
+    with pytest.raises(UserError, match=r"cc of servers/a is\n    1 (?s:.)*data/tiny/\*/a"):
+        tool_differences.check("tiny", (("here", trial()), ("there", trial(cc="2"))))
 
     assert different(trial(), trial(python="2"), {"experiment": "static", "server": "a"}) == []
     assert different(trial(), trial(server="b", cc="2")) == []
@@ -82,15 +87,17 @@ def test_what_counts_as_a_difference():
     assert different(trial(toolchain="debian"), trial("dynamic", toolchain="nix")) == ["toolchain"]
 
 
+CHECK = """
+from deathmatch.run import cli_config
+settings = dict(dataset="tiny", testbed="netns", servers="all", experiments="all")
+cli_config.study(cli_config.settings(settings)).check_toolchain()
+"""
+
+
 def test_two_toolchains_do_not_make_one_dataset(tiny: Tree):
-    whole = (tiny.path / RECORD).read_text()
-    edit(tiny, lambda record: record["tools"]["server"].update(cc="gcc-4.4 4.4.5"))
-    said = tiny.snakemake("-n", dataset="tiny").failed().text
-    assert "cc of servers/null is\n    gcc-4.4 4.4.5" in said and "data/tiny/*/null" in said
-    tiny.write(RECORD, whole)
     tiny.environment["DEATHMATCH_TOOLCHAIN"] = "nix"
     # With nothing left to measure it may write the paper.
-    tiny.snakemake("-n", dataset="tiny").succeeded()
+    tiny.run("python", "-c", CHECK).succeeded()
     shutil.rmtree(tiny.path / FOLDER / "2")
     said = tiny.snakemake("-n", dataset="tiny").failed().text
     for part in (
@@ -101,11 +108,21 @@ def test_two_toolchains_do_not_make_one_dataset(tiny: Tree):
         assert part in said
     # A trial that is to be measured again anyway is no reason.
     edit(tiny, lambda record: record["spec"].update(server_sha256="0" * 64))
-    tiny.snakemake("-n", dataset="tiny").succeeded()
+    tiny.run("python", "-c", CHECK).succeeded()
+
+
+def test_a_load_generator_of_another_build_does_not_go_on_with_a_dataset(tiny: Tree):
+    shutil.rmtree(tiny.path / FOLDER / "2")
+    other = tiny.write("elsewhere/httperf", f'#!/bin/sh\nexec {shutil.which("httperf")} "$@"\n')
+    other.chmod(0o755)
+    tiny.environment["PATH"] = f"{other.parent}:{os.environ['PATH']}"
+    said = tiny.deathmatch("trial", f"{FOLDER}/2").failed().text
+    assert "two toolchains would be mixed: httperf is\n" in said
+    assert f"({FOLDER}/1)" in said and "(this machine now)" in said
+    assert not (tiny.path / SECOND).exists()
 
 
 def test_the_lock_of_nix_is_recorded_where_its_tools_are_used(tiny: Tree):
-    """A newer one makes nothing stale that Debian's tools measured."""
     script = (
         "import os\nfrom pathlib import Path\nfrom deathmatch.builds import toolchain\n"
         "for name, text in (('debian', ''), ('nix', 'one'), ('nix', 'two')):\n"
@@ -114,8 +131,6 @@ def test_the_lock_of_nix_is_recorded_where_its_tools_are_used(tiny: Tree):
     )
     said = tiny.run("python", "-c", script).succeeded().text.splitlines()
     assert said[0] == "None" and len(set(said)) == 3
-    done = tiny.snakemake("-n", dataset="tiny").succeeded()
-    assert "rule trial" not in done.text
 
 
 # A busy machine breaks them, which is what they are for.
@@ -135,20 +150,24 @@ def test_a_dataset_measured_now_lacks_nothing_but_a_commit(tiny: Tree):
     assert places == [f"{FOLDER}/1", f"{FOLDER}/2"]
 
 
-def test_what_is_not_chosen_may_be_missing(tiny: Tree):
+def test_servers_that_are_not_chosen_may_be_missing(tiny: Tree):
     """`check` and `archive` know the choice of the run that measured."""
     whole = (tiny.path / "config/datasets/tiny.toml").read_text()
     tiny.replace("config/datasets/tiny.toml", "['null']", "['null', 'yucan']")
+    # A newer lock of Nix makes nothing stale that Debian's tools measured.
+    tiny.write("flake.lock", "newer")
+    record = (tiny.path / RECORD).read_text()
     try:
         assert "rejected: DM-MISSING" in tiny.deathmatch("check", "tiny").failed().text
-        done = tiny.snakemake("check_dataset", dataset="tiny", servers="null").succeeded()
-        assert "data/tiny: passed: " in done.text and "servers=null chooses" in done.text
-        tiny.snakemake("archive", dataset="tiny", servers="null").succeeded()
+        done = tiny.snakemake("check_dataset", "archive", dataset="tiny", servers="null")
+        assert "data/tiny: passed: " in done.succeeded().text
+        assert "servers=null chooses" in done.text
         assert (tiny.path / "data/tiny/backlog/raw.tar.xz").exists()
         said = tiny.deathmatch("archive", "tiny", "--servers=yucan").failed().text
         assert "./shell snakemake --config dataset=tiny servers=yucan" in said
     finally:
         tiny.write("config/datasets/tiny.toml", whole)
+    assert (tiny.path / RECORD).read_text() == record
 
 
 HOME = Path("/home", "ada")
@@ -222,18 +241,18 @@ def test_a_fault_is_found_where_it_is(tiny: Tree, spoil, checks, parts):
         assert any(part in finding for finding in findings), findings
 
 
-def test_paths_are_relative_in_what_a_server_says(tree: Tree):
-    tree.server("one", "ok", run="python3 {folder}/broken.py ok {host} {port}")
-    # Where it is built, which is where it runs.
-    tree.server("lost", "ok", run="sh -c 'pwd; exit 1' {host} {port}")
-    tree.dataset("tiny", ["one", "lost"], [100])
-    for (name, _), path in tree.trials("tiny").items():
-        tree.deathmatch("trial", str(path.relative_to(tree.path)))
-        for file in path.iterdir():
-            assert str(tree.path).encode() not in file.read_bytes()
-        log = Path(path, "server.log").read_text()
-        assert log.startswith("$ taskset --cpu-list")
-        assert ("python3 servers/one/broken.py" if name == "one" else "build/servers/lost\n") in log
-        if name == "lost":
-            reason = json.loads((path / "trial.json").read_text())["reason"]
-            assert reason.endswith("\nbuild/servers/lost")
+def test_paths_are_relative_in_what_a_server_says(tiny: Tree):
+    tiny.server("one", "ok", run="python3 {folder}/broken.py ok {host} {port}")
+    # It runs where it is built.
+    tiny.server("lost", "ok", run="sh -c 'pwd; exit 1' {host} {port}")
+    tiny.dataset("paths", ["one", "lost"], [100])
+    said = {"one": "python3 servers/one/broken.py", "lost": "build/servers/lost\n"}
+    for name, part in said.items():
+        path = f"data/paths/backlog/{name}/somaxconn=4096/1"
+        tiny.deathmatch("trial", path)
+        for file in (tiny.path / path).iterdir():
+            assert str(tiny.path).encode() not in file.read_bytes()
+        log = (tiny.path / path / "server.log").read_text()
+        assert log.startswith("$ taskset --cpu-list") and part in log
+    reason = json.loads((tiny.path / path / "trial.json").read_text())["reason"]
+    assert reason.endswith("\nbuild/servers/lost")

@@ -1,4 +1,4 @@
-"""A host's TCP sockets, asked of the kernel: against ss(8), and sockets that this test opens."""
+"""TCP sockets as the kernel lists them, compared with ss(8) and with sockets opened here."""
 
 import re
 import socket
@@ -82,7 +82,7 @@ def test_connections_by_state(listener):
 
 
 def test_more_sockets_than_one_answer_holds():
-    """Of a message's 32 KB, each socket takes a hundredth: hundreds come in several."""
+    """A socket takes a hundredth of a message of 32 KB: hundreds come in several messages."""
     with socket.create_server((V4, 0), backlog=500) as listener:
         port = listener.getsockname()[1]
         held = opened(listener, 400)

@@ -31,19 +31,7 @@ from deathmatch.run import study
 SERVERS = ["yucan", "tornado", "null", "c-readiness"]
 EXPERIMENTS = ["backlog", "readiness"]
 ROUNDS = 3
-FILE = """
-title = "{name} @ home"
-trials = 3
-seed = 1
-
-[experiments.backlog]
-rates_rps = [1000]
-duration_s = 1
-
-[[experiments.backlog.grids]]
-servers = ["yucan"]
-"""
-# What another's dataset may hold.
+# Text that a dataset of somebody else may hold.
 HOSTILE = (
     '</script><!--<script>window.PWNED=1</script>&amp;<img src="http://192.0.2.1/x" '
     'onerror="window.PWNED=2">'
@@ -107,10 +95,11 @@ def made(tmp_path_factory, network, miniature) -> Path:
         shutil.copy(packed, tree.path / "data" / "small" / experiment)
     plant(tree, "others", EXPERIMENTS[:1], 2, hostile)
     plant(tree, "nothing", EXPERIMENTS[:1], 1, nothing)
-    others = FILE.format(name="others")
-    tree.write("config/datasets/others.toml", others)
-    small = others.replace("seed = 1", 'seed = 1\ndecided_by = ["others"]')
-    tree.write("config/datasets/small.toml", small.replace("others @", "small @"))
+    for name in ("small", "others"):
+        tree.dataset(name, ["yucan"], [1000], 1, trials=3)
+        tree.replace(f"config/datasets/{name}.toml", "a test", f"{name} @ home")
+    decided = 'seed = 1\ndecided_by = ["others"]'
+    tree.replace("config/datasets/small.toml", "seed = 1", decided)
     script = (
         "from pathlib import Path; from deathmatch.paper import explorer\n"
         "for name in ('small', 'nothing'):\n"
@@ -382,7 +371,7 @@ def test_a_claim_opens_to_its_rule_and_its_evidence(page):
     assert "Rule" in text and re.search(r"(Then|Now).*, in the dataset small\n", text)
 
 
-def test_the_page_tells_machine_citation_and_how_to_add_a_server(page):
+def test_the_about_page_has_machine_citation_and_how_to_add_a_server(page):
     go(page, "#/about")
     text = page.locator("main").inner_text()
     trials = read("backlog", "trials")
@@ -415,8 +404,8 @@ def test_text_of_another_is_shown_as_it_is_written(page, made):
 
 VIEWS = ["#/variants?experiment=backlog", "#/servers", "#/servers/yucan",
          "#/compare?servers=yucan,tornado", "#/claims?source=Walkin", "#/about"]  # fmt: skip
-# axe takes seconds for a view; in the dark, those with everything that the others have.
-SCREENS = [(1400, "light", VIEWS), (390, "dark", VIEWS[:3])]
+# axe takes seconds for a view; in the dark it looks at one with charts and tables.
+SCREENS = [(1400, "light", VIEWS), (390, "dark", VIEWS[2:3])]
 
 
 @pytest.mark.parametrize("width, scheme, looked_at", SCREENS, ids=["desk", "phone"])
@@ -480,7 +469,7 @@ def test_the_table_library_is_the_one_that_is_locked():
     assert hashlib.sha256(scripts.DATATABLES.read_bytes()).hexdigest() == origin["sha256"]
 
 
-def test_what_is_published_is_what_the_study_makes():
+def test_the_published_files_are_those_that_the_study_makes():
     workflow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text())
     script = " ".join(step.get("run", "") for step in workflow["jobs"]["publish"]["steps"])
     made = study.Study("reference", "netns", selection.Choice(), only_paper=True)

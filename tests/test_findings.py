@@ -18,7 +18,7 @@ from deathmatch.quantities.quantity import RATE, REPLY
 
 FINDINGS = {finding.name: finding for finding in findings.load()}
 ROUNDS = (1, 2, 3)
-# Of the rounds of a sound dataset, and of one that repeats nothing.
+# Factors of the rounds of a sound dataset, and of one whose rounds differ widely.
 STEADY, NEARLY, NOISY = (0.99, 1.0, 1.01), (1.004, 1.0, 0.997), (0.2, 1.0, 5.0)
 # Where the numbers of a quantity come from.
 COLUMNS = {
@@ -33,7 +33,7 @@ COLUMNS = {
     "connections_held": lambda value: {"outcome_completed": value},
     "bytes_per_message": lambda value: {"rss_bytes": value * pl.col("messages")},
 }  # fmt: skip
-# What the study never prints.
+# Text that the study must never print.
 NEVER = re.compile(r"\binf|nan|None|\b1 of 1\b|\(\)|\{|\}|interval to|: *$|: *\.")
 
 
@@ -185,7 +185,7 @@ def spoiled(name: str, how: str) -> pl.DataFrame:
     "how",
     ["one trial", "nothing counts", "nothing was answered", "shorter points", "no table"],
 )
-def test_what_lacks_data_is_not_told_and_says_why(plant, how):
+def test_findings_without_enough_data_stay_open_and_say_why(plant, how):
     points = {name: spoiled(name, how) for name in FINDINGS}
     found = []
     for name, finding in FINDINGS.items():
@@ -221,7 +221,7 @@ def test_points_of_another_client_count_where_there_are_no_others(plant):
 
 
 def test_findings_and_claims_are_one_family_of_tests(plant):
-    """A verdict that stands alone may fall beside a finding that is open, which is a test, too."""
+    """An open finding is a test, too: with it, a verdict may become fragile."""
     claim = published.claims()[0]
     verdict = Verdict(judging.REPLICATED, Interval(3, 2.0, 1.1, 3.0), error=0.03)
     entry = replace(claims.entry("never-measured", claim), then=verdict, now=verdict, same=True)

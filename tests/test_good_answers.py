@@ -34,7 +34,7 @@ def test_a_server_that_sheds_half_of_its_load_gains_nothing():
     assert number("cpu_us_per_reply", shed) == pytest.approx(60)
 
 
-def test_wrong_answers_are_errors_beside_timeouts():
+def test_wrong_answers_and_timeouts_are_errors():
     shed = point(replies_5xx=30, errors_total=10, errors_client_timeout=10)
     assert number("timeout_share", shed) == 0.25
 
@@ -47,7 +47,7 @@ def test_good_answers_stay_what_they_were_to_the_last_digit():
 
 
 @pytest.mark.parametrize("column", ["errors_answer_different", "messages_mismatched"])
-def test_what_a_client_leaves_out_of_its_replies_is_not_subtracted_again(column):
+def test_answers_that_a_client_does_not_count_are_not_subtracted_again(column):
     found = only_good(point(**{column: 7}))
     assert (found[WRONG].item(), found["replies"].item()) == (7, DUE)
 

@@ -31,7 +31,7 @@ def test_quantile_is_that_of_the_expanded_sample(counts, q):
 
 
 @given(COUNTS, st.integers(1, 100), st.sampled_from(LEVELS))
-def test_what_never_ended_took_longer_than_any(counts, lost, q):
+def test_a_request_without_an_end_took_longer_than_any(counts, lost, q):
     """As a null time, as part of the total, or as a time beyond all others: it is the same."""
     whole = sum(counts.values()) + lost
     beyond = 10**9

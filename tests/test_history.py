@@ -36,7 +36,7 @@ TORNADO = points(
 def test_every_release_has_a_year_and_a_system_and_differs_from_its_neighbours():
     releases = history.releases()
     served = {server.name for server in files.servers() if "history" in server.experiments}
-    # The null server is measured beside them, and is a release of nothing.
+    # The null server is measured with them, and is no release.
     assert set(releases["server"]) == served - set(files.instruments())
     library = pl.col("release").str.split(",").list.first().str.split(" on ").list.first()
     assert not releases.select("system", library, "runtime").is_duplicated().any()
@@ -152,7 +152,7 @@ def two_datasets(shared_tree: Tree, miniature: str) -> Tree:
         for table in TABLES:
             frame = tables.read(miniature, measured, table).filter(releases)
             if "offered_rate_rps" in frame.columns:
-                # One that all of them were offered.
+                # A rate that all of them were offered.
                 frame = frame.filter(offered_rate_rps=RATES[name])
             tables.write(frame, experiment, table, folder)
     return tree

@@ -1,4 +1,4 @@
-"""What a hostile dataset, name or file can do to who reads or compares with it: nothing."""
+"""Hostile text in a dataset, a name or a file does nothing to a reader."""
 
 import html
 
@@ -72,7 +72,7 @@ def page(tmp_path_factory, browser):
     return shown
 
 
-def test_what_a_program_says_of_itself_is_shown_as_it_is():
+def test_the_text_of_a_version_is_shown_as_it_is():
     text = "1. <b>x</b> *y* {eval}`1+1` & 'q' -- [z](javascript:1)"
     frame = pl.DataFrame({"version": [text], "reason": [text]})
     shown = display._formatted(frame, {}, {}).as_raw_html()

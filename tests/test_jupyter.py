@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,33 +9,19 @@ import pytest
 from conftest import HUNG_S, STARTED, Tree, copy_tree, patient, wait_for
 from playwright.sync_api import Page, expect
 
-TINY = """
-title = "a test"
-trials = 1
-seed = 1
-
-[experiments.storage]
-messages = [1000]
-
-[[experiments.storage.grids]]
-servers = ["python-store"]
-"""
-
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory, network) -> Tree:
-    """A copy that holds one small dataset, twice."""
+    """A copy that holds one small dataset under three names."""
     tree = Tree(copy_tree(tmp_path_factory.mktemp("lab") / "tree"), network)
-    tree.write("config/datasets/tiny.toml", TINY)
-    tree.snakemake("data/tiny/storage/points.parquet", dataset="tiny").succeeded()
-    for name in ("other", "reference"):
-        shutil.copytree(tree.path / "data" / "tiny", tree.path / "data" / name)
+    for name in ("tiny", "other", "reference"):
+        tree.miniature(name, ["storage"])
     return tree
 
 
 @contextlib.contextmanager
 def saying(log: Path) -> Iterator[None]:
-    """Add to a failure what JupyterLab said last: of a wait, the failure says what for."""
+    """Add JupyterLab's last output to a failure."""
     try:
         yield
     except (Exception, pytest.fail.Exception) as error:
@@ -115,7 +100,7 @@ def test_the_reference_is_shown_until_the_default_is_measured(tree: Tree):
 
 
 def test_a_notebook_opens_runs_and_is_saved(page: Page, tree: Tree, log: Path):
-    """One walk: what hangs is one failure, and nothing else waits for it."""
+    """One test: if JupyterLab hangs, only one test fails, and no other waits for it."""
     with saying(log):
         page.locator(".jp-FileBrowser .jp-DirListing-item", has_text="06-storage.md").wait_for()
         a_dataset_that_is_not_there_is_named_with_those_that_are(page)
@@ -138,7 +123,7 @@ def another_dataset_is_a_word_in_the_first_cell(page: Page):
     choose(page, ['dataset = "tiny"'])
     chart = page.locator(".jp-OutputArea-output svg.marks").first
     chart.wait_for()
-    # What a browser shows for the mark under the pointer.
+    # A browser shows the title of the mark under the pointer.
     shown = chart.locator("[role=graphics-symbol] > title").all_text_contents()
     assert shown and all(": " in text for text in shown), shown
     # A label that the browser's font makes longer goes on outside.
@@ -148,7 +133,7 @@ def another_dataset_is_a_word_in_the_first_cell(page: Page):
 
 def a_number_of_the_prose_is_shown_as_the_paper_shows_it(page: Page):
     prose = page.locator(".jp-MarkdownCell")
-    expect(prose.filter(has_text="Each store takes 1\u202f000 messages")).to_have_count(1)
+    expect(prose.filter(has_text="Each store takes 100\u202f000 messages")).to_have_count(1)
     assert "{eval}" not in page.locator(".jp-Notebook").inner_text()
 
 

@@ -39,7 +39,7 @@ def planted(experiment: str, table: str, **columns: pl.Expr) -> dict[str, pl.Dat
 @pytest.mark.parametrize(
     "experiment", ["overhead", "readiness", "c10k", "select-crash", "dynamic", "accept-queue"]
 )
-def test_sound_data_obeys_them_but_for_what_is_told(experiment):
+def test_sound_data_breaks_no_law(experiment):
     """Servers that died, timeouts, overflows and closed loops are in it."""
     assert set(broken(experiment)["law"]) <= {"LAW-STEADY"}
 
@@ -200,7 +200,7 @@ def test_a_run_that_drifts_keeps_the_histogram_of_its_handshakes():
     assert "latency" not in set(of_unsteady["quantity"])
 
 
-def test_a_99th_percentile_wants_662_samples():
+def test_a_99th_percentile_needs_662_samples():
     """So that the second slowest bounds it: one beyond at most, with a chance of a hundredth."""
     assert needed_samples(0.99) == 662
     assert needed_samples(0.9) == 64

@@ -1,4 +1,4 @@
-"""What a killed run left is taken away by the next one, and nothing that is in use."""
+"""A run removes what a killed one left, and nothing that is in use."""
 
 import os
 import signal
@@ -90,14 +90,13 @@ def test_a_build_that_is_killed_is_no_verdict(shared_tree: Tree):
 def test_a_trial_whose_load_generator_is_killed_is_not_measured(shared_tree: Tree):
     tree = shared_tree
     tree.dataset("tiny", ["null"], [100], duration_s=5)
-    tree.deathmatch("build", "null").succeeded()
-    path = tree.trials("tiny")["null", 1]
-    process = tree.start("python", "-m", "deathmatch", "trial", path.relative_to(tree.path))
+    path = "data/tiny/backlog/null/backlog=128,schedulers=one,somaxconn=4096/1"
+    process = tree.start("python", "-m", "deathmatch", "trial", path)
     wait_for(lambda: descendant(process.pid, "httperf"), "it offers load", process).kill()
     said, _ = process.communicate()
     assert process.returncode == 1 and "Traceback" not in said, said
     assert "the load generator httperf was killed on client\n  run again, and it is meas" in said
-    assert not (path / "trial.json").exists()
+    assert not (tree.path / path / "trial.json").exists()
 
 
 def test_one_run_at_a_time_has_the_checkout(shared_tree: Tree):

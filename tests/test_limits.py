@@ -1,4 +1,4 @@
-"""Whose limit a point shows: planted truths, and what they come to in the miniature."""
+"""The limit that a point shows: planted limits, and those of the miniature."""
 
 from dataclasses import replace
 
@@ -102,7 +102,7 @@ NULL_IS_LATE, NULL_IS_IN_TIME = {"null": LATE | {"cpu": 0.5}}, {"null": {}}
     (LATE | {"client": True}, NULL_IS_IN_TIME, "client"),
     (LATE, {}, "unknown"),
     (LATE | {"cpu": 0.95}, {}, "server"),
-    # Beyond what the null server was offered, nobody knows; but who was late before is so now.
+    # Beyond the null server's rates the limit is unknown, but for a server that was late before.
     (LATE, {"null": {"rates_rps": RATES_RPS[:-1]}}, "unknown"),
     (LATE | {"from_rps": 2000}, {"null": {"rates_rps": RATES_RPS[:-1]}}, "server"),
     (LATE | {"from_rps": 2000}, NULL_IS_LATE, "server"),
@@ -138,7 +138,7 @@ def test_one_trial_of_three_does_not_choose_itself():
     ("fault", "called"), [({"pause_us": 400_000}, "client"),
     ({"cpu": 0.5, "others": 0.5, "delay": 0.5}, "other load")]
 )  # fmt: skip
-def test_what_disturbed_one_trial_is_no_limit_of_the_others(fault, called):
+def test_a_fault_of_one_trial_is_no_limit_of_the_others(fault, called):
     marked = limits.marked(evidence({"mine": LATE | fault | {"only_n": 2}} | NULL_IS_IN_TIME))
     top = marked.filter(pl.col(RATE) == RATES_RPS[-1], server="mine").sort("n")
     assert top["limit"].to_list() == ["none", called, "none"]
@@ -148,7 +148,7 @@ def test_what_disturbed_one_trial_is_no_limit_of_the_others(fault, called):
     assert ("other work" in why) == (called == "other load")
 
 
-def test_points_from_before_the_wait_was_recorded_are_as_they_were():
+def test_points_without_recorded_waits_keep_their_limits():
     given = evidence({"mine": LATE | {"cpu": 0.5, "others": 0.5, "delay": 0.5}} | NULL_IS_IN_TIME)
     unknown = given.samples.with_columns(pl.lit(None, pl.Int64).alias(n) for n in RUN_DELAYS)
     marked = limits.marked(laws.Evidence(**vars(given) | {"samples": unknown}))
@@ -157,7 +157,7 @@ def test_points_from_before_the_wait_was_recorded_are_as_they_were():
 
 
 def test_the_best_variant_of_the_null_server_is_the_ceiling():
-    """One with a short queue shows its own limit."""
+    """A null server with a short queue shows its own limit."""
     given = evidence({"mine": LATE | {"cpu": 0.5}, "null": LATE})
     deep = given.points.filter(server="null").with_columns(variant=pl.lit("deep"))
     answered = given.times.filter(server="null").with_columns(variant=pl.lit("deep"))
@@ -183,7 +183,7 @@ planted = bench("limits")
 
 
 def test_a_limit_planted_in_real_load_is_called_by_its_name(tree: Tree):
-    """One of each kind of fault; bench/limits.py runs more.
+    """A fault of each kind; bench/limits.py runs more.
 
     Other work on this machine disturbs every point, and then that is the right answer.
     """
@@ -191,6 +191,7 @@ def test_a_limit_planted_in_real_load_is_called_by_its_name(tree: Tree):
     clients, faults = [planted.ROUNDTRIP], (planted.QUIET, busy, planted.PAUSED)
     for fault, servers in ((planted.QUIET, ("burning", "slow")), (planted.PAUSED, ("burning",))):
         planted.FAULTS[fault] = replace(planted.FAULTS[fault], servers=servers)
+    # In one run alone, a fault of the client would leave no usable number.
     planted.plant(tree.path, 2, clients)
     for fault in faults:
         planted.run(tree.path, fault)

@@ -110,12 +110,12 @@ def test_each_has_all_that_the_protocol_asks(name):
     assert not generator.sampled(pl.DataFrame(), pl.DataFrame()) or generator.has_seconds
 
 
-def test_versions_are_said():
+def test_versions_are_read():
     assert clients.version("httperf").startswith("httperf: httperf-0.9.0")
     assert clients.version("roundtrip") == "roundtrip 3"
 
 
-def test_a_wrong_description_is_told(tmp_path, monkeypatch):
+def test_a_wrong_description_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "ROOT", tmp_path)
     registry.client.cache_clear()
     file = tmp_path / "clients" / "mine" / "client.toml"
@@ -147,7 +147,7 @@ def test_only_hosts_know_how_a_namespace_is_entered():
         # The agent is what a host does.
         if path.relative_to(package).parts[0] not in ("hosts", "agent"):
             found = re.search(r"ip.{1,4}netns|nsenter|taskset", path.read_text())
-            # What a testbed's file says is told as taskset writes it, and a log has its words.
+            # A testbed's file is reported as taskset writes it, and a log has its words.
             assert not found or path.name in ("testbed.py", "server_rules.py"), (path, found)
 
 

@@ -102,7 +102,7 @@ def test_each_group_has_a_list_and_they_agree():
         assert locked_of(group).items() <= locked().items()
 
 
-def test_what_measures_brings_no_jupyterlab_no_browser_and_no_test():
+def test_the_run_group_brings_no_jupyterlab_browser_or_test():
     foreign = {"jupyterlab", "jupyter-server", "playwright", "pytest", "ruff"}
     assert foreign <= set(locked()) and not foreign & set(locked_of("run"))
 

@@ -1,4 +1,4 @@
-"""A server's memory: a limit that holds, by the kernel or by looking, and that is told."""
+"""The limit of a server's memory: the kernel or the trial enforces it, and the record has it."""
 
 import subprocess
 import sys

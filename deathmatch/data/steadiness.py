@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-from scipy.stats import norm, rankdata, theilslopes
+import scipy  # Its `stats` loads at its first use: a second that most commands never need.
 
 PLATEAU, DRIFTING, STAIRCASE = "plateau", "drifting", "staircase"
 # In a shorter series, neither test finds evident changes at this level.
@@ -71,7 +71,7 @@ def mann_kendall(series: np.ndarray) -> float:
     variance *= variance_factor(series - sen_slope(series) * place)
     # Continuity: a score is even or odd, never between.
     z = max(0.0, abs(score) - 1) / math.sqrt(variance)
-    return float(2 * norm.sf(z))
+    return float(2 * scipy.stats.norm.sf(z))
 
 
 def variance_factor(residuals: np.ndarray) -> float:
@@ -81,12 +81,12 @@ def variance_factor(residuals: np.ndarray) -> float:
     5 %.
     """
     count = len(residuals)
-    ranks = rankdata(residuals)
+    ranks = scipy.stats.rankdata(residuals)
     ranks = ranks - ranks.mean()
     power = (ranks**2).sum()
     if power == 0:
         return 1.0
-    least, total = norm.ppf(0.975) / math.sqrt(count), 0.0
+    least, total = scipy.stats.norm.ppf(0.975) / math.sqrt(count), 0.0
     for lag in range(1, count - 2):
         similar = (ranks[:-lag] * ranks[lag:]).sum() / power
         if abs(similar) > least:
@@ -103,7 +103,7 @@ def pettitt(series: np.ndarray) -> float:
     place = pettitt_place(series)
     parts = (series[:place], series[place:])
     residuals = np.concatenate([part - np.median(part) for part in parts])
-    score = np.abs(_pettitt_scores(rankdata(series))).max()
+    score = np.abs(_pettitt_scores(scipy.stats.rankdata(series))).max()
     widened = score / math.sqrt(variance_factor(residuals))
     null = _null_scores(len(series))
     return float((1 + (null >= widened - 1e-9).sum()) / (1 + PERMUTATIONS))
@@ -118,12 +118,12 @@ def _null_scores(count: int) -> np.ndarray:
 
 def pettitt_place(series: np.ndarray) -> int:
     """Return the index of the first number after the clearest step."""
-    return int(np.abs(_pettitt_scores(rankdata(series))).argmax()) + 1
+    return int(np.abs(_pettitt_scores(scipy.stats.rankdata(series))).argmax()) + 1
 
 
 def sen_slope(series: np.ndarray) -> float:
     """Return the median of the slopes between all pairs (Sen 1968, JASA 63)."""
-    return float(theilslopes(series).slope)
+    return float(scipy.stats.theilslopes(series).slope)
 
 
 def _pettitt_scores(ranks: np.ndarray) -> np.ndarray:

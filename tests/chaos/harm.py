@@ -1,4 +1,4 @@
-"""The kinds of harm that can come to a run: whom it hits, and how its moment is drawn."""
+"""The kinds of harm to a run: which process it hits, and how its moment is drawn."""
 
 import os
 import random
@@ -65,7 +65,7 @@ _ROLES: dict[str, Callable[[list[str]], bool]] = {
 
 
 def victims(going: Going, kind: str) -> list[psutil.Process]:
-    """Return whom a harm of that kind may hit now, among all that the run started."""
+    """Return the processes of the run that a harm of that kind may hit now."""
     if kind in (SNAKEMAKE, INTERRUPT):
         return [one for one in going.below() if one.pid == going.pid]
     return [one for one in going.below() if _ROLES[kind](_words(one))]
@@ -73,7 +73,7 @@ def victims(going: Going, kind: str) -> list[psutil.Process]:
 
 @contextmanager
 def done(harm: Harm, place: Place, going: Going, luck: random.Random) -> Iterator[str]:
-    """Do the harm; yield whom it hit, "" if the run had ended before. What can be undone is."""
+    """Do the harm; yield its victim, "" if the run had ended before; empty a full disk again."""
     if harm.kind == DISK:
         filler = place.fill()
         yield "the disk is full"

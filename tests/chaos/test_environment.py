@@ -1,4 +1,4 @@
-"""What surrounds a run is odd: the result is right all the same, or the message is clear."""
+"""A run in odd surroundings: the result is right all the same, or the message is clear."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from pathlib import Path
 import place
 import polars as pl
 import pytest
-from conftest import AS_ROOT, Done, descendants, wait_for
+from conftest import AS_ROOT, Done, wait_for
 
 pytestmark = [pytest.mark.chaos, pytest.mark.alone]
 
 TABLE = "data/tiny/backlog/trials.parquet"
 STEP_BACK = Path(__file__).with_name("step_back.c")
-# Of a folder's name: a reader of Greek and one of Chinese have such.
+# A folder's name in Greek and Chinese.
 FOREIGN = "μετρήσεις-测量"
 
 
@@ -71,16 +71,6 @@ def test_umask_that_lets_nobody_else_read(odd: place.Place):
     right(run(odd, "sh", "-c", 'umask 077; exec "$@"', "sh"), odd)
 
 
-def test_port_that_is_taken_on_the_machine(odd: place.Place):
-    """Trials have networks of their own."""
-    server = odd.start("python3", "-m", "http.server", "8080")
-    wait_for(lambda: ":8080" in odd.looked("ss", "-Hltn"), "the port is taken")
-    right(run(odd), odd)
-    for each in descendants(server.reaper.pid):
-        each.kill()
-    server.done()
-
-
 @pytest.mark.parametrize("descriptors", [64, 256])
 def test_descriptors_run_out(odd: place.Place, descriptors: int):
     done = run(odd, "prlimit", f"--nofile={descriptors}:{descriptors}")
@@ -90,16 +80,6 @@ def test_descriptors_run_out(odd: place.Place, descriptors: int):
         assert "Traceback" not in done.text, done.text
         assert f"a process may open {descriptors} files, 100 are needed" in done.text
         assert "prlimit --pid $$ --nofile=100, then run again" in done.text
-
-
-def test_disk_with_too_little_room(tmp_path: Path):
-    if not AS_ROOT:
-        pytest.skip("a disk is made by root")
-    one = place.make(tmp_path, 150_000_000)
-    one.tree.dataset("tiny", ["null"], [100], duration_s=0.2, trials=2)
-    done = run(one).failed()
-    one.leave()
-    assert "MB of disk are left" in done.text and "make room" in done.text, done.text
 
 
 def test_an_interrupt_before_anything_is_begun_is_one_line(odd: place.Place):

@@ -1,4 +1,4 @@
-"""Whatever is killed, and whenever: what was finished stays, nothing else does, and a run mends it.
+"""A run is killed at any time: only finished trials stay, and the next run completes the rest.
 
     ./shell pytest -m chaos tests/chaos
 
@@ -31,9 +31,9 @@ TABLE = "data/chaos/backlog/trials.parquet"
 TRIAL_S = 2.0
 # From so many on, the next run measures all anew: one more harm would come too late.
 ENOUGH = len(SERVERS) * TRIALS - 2
-# What a run says once it has read the Snakefile; what comes before is Snakemake's own.
+# A run prints it once it has read the Snakefile; output before that is Snakemake's own.
 READ = "dataset chaos, "
-# What Snakemake makes before it reads the Snakefile; killed in between, it leaves that for good.
+# Snakemake makes these before it reads the Snakefile, and leaves them if it is killed then.
 SNAKEMAKES_OWN = re.compile(r"^tmp/snakemake\w+$|/snakemake-runtime-cache/tmp")
 HARMS = harm.drawn(SEED, KILLS)
 SERIES = [HARMS[first : first + OF_A_SERIES] for first in range(0, KILLS, OF_A_SERIES)]
@@ -54,7 +54,7 @@ def field(tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", range(len(SERIES)))
-def test_what_is_killed_is_mended_by_the_next_run(field: place.Place, number: int):
+def test_the_next_run_completes_a_killed_one(field: place.Place, number: int):
     luck = random.Random(SEED * 1000 + number)
     machine, kept = field.machine(), {}
     begin(field, kept)
