@@ -116,20 +116,6 @@ def test_the_chart_has_a_panel_for_each_system_and_a_colour_for_each_runtime():
     assert charts.over_years(frame.clear(), "CPU") is None
 
 
-PLAN = """
-title = "a test"
-trials = 3
-seed = 1
-frozen = true
-{also}
-
-[experiments.{experiment}]
-rates_rps = [2000]
-duration_s = 5
-
-[[experiments.{experiment}.grids]]
-servers = ["tornado"]
-"""
 RATES = {"mine": 3000, "years": 2000}
 CHAPTER = "paper/mine/notebooks/09-history.ipynb"
 
@@ -143,9 +129,9 @@ def two_datasets(shared_tree: Tree, miniature: str) -> Tree:
     tree = shared_tree
     parts = {"mine": ("backlog", "backlog"), "years": ("single-thread", "history")}
     for name, (measured, experiment) in parts.items():
-        also = 'also = ["years"]' if name == "mine" else ""
-        plan = PLAN.format(also=also, experiment=experiment)
-        tree.write(f"config/datasets/{name}.toml", plan)
+        tree.dataset(name, ["tornado"], [2000], 5, trials=3, experiment=experiment)
+        keys = 'frozen = true\nalso = ["years"]' if name == "mine" else "frozen = true"
+        tree.replace(f"config/datasets/{name}.toml", "seed = 1", f"seed = 1\n{keys}")
         folder = tree.path / "data" / name / experiment
         folder.mkdir(parents=True)
         releases = pl.col("server").is_in(["tornado-1", "tornado"])
