@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deathmatch.builds import nix, server_commands
+from deathmatch.builds import nix, server_build
 from deathmatch.plan import files
 from deathmatch.run import progress
 
@@ -12,7 +12,7 @@ from deathmatch.run import progress
 @pytest.fixture
 def unbuilt(tmp_path, monkeypatch):
     """A machine on which nothing was built yet; returns where a server's build would be."""
-    monkeypatch.setattr(server_commands, "build_dir", lambda name: tmp_path / name)
+    monkeypatch.setattr(server_build, "build_dir", lambda name: tmp_path / name)
     monkeypatch.setattr(nix, "chosen", lambda: False)
     return tmp_path
 

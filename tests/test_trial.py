@@ -39,11 +39,9 @@ def measured(tmp_path_factory, network) -> tuple[Tree, Done, dict]:
     with (tree.path / "servers/departs/server.toml").open("a") as file:
         file.write('[deviations]\n"HTTP/1.0" = "It says goodbye."\n')
     tree.server("unbuilt", "ok", build="echo what went wrong; exit 3")
-    # The servers that hang, answer wrongly or ignore SIGTERM must not be waited for long.
+    # Servers that hang must not be waited for long.
     tree.replace("experiments/backlog.toml", "timeout_s = 5", "timeout_s = 1")
-    tree.replace("deathmatch/measure/steps.py", "DRAIN_S = 3", "DRAIN_S = 1")
     tree.replace("deathmatch/measure/steps.py", "HANG_S = 5", "HANG_S = 1")
-    tree.replace("deathmatch/measure/server_process.py", "STOP_TIMEOUT_S = 5", "STOP_TIMEOUT_S = 2")
     tree.dataset("broken", ["null", "unbuilt", *MODES], RATES)
     tree.replace(
         "config/datasets/broken.toml",
