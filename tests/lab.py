@@ -71,6 +71,8 @@ mkdir -p {home}/{copy}/build
 chown -R {login} {home}/.local
 mount -t overlay overlay {home}/{copy}/build \
   -o lowerdir={root}/build,upperdir={own}/upper,workdir={own}/work
+# Locks of builds in this clone may be root's.
+rm -rf {home}/{copy}/build/aside
 chown {login} {home}/{copy}/build {home}/{copy}/build/*"""
 
 

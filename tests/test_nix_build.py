@@ -87,7 +87,7 @@ def test_a_program_of_the_system_is_not_measured_under_the_name_of_nix(nixed: Tr
     result = built(nixed, "systems")
     assert not result["ok"]
     assert result["log"].startswith(
-        "python3, which packages.tools of servers/systems/server.toml names, is "
+        "the tool python3 of servers/systems/server.toml, key packages.tools, is "
     )
     assert "and not from Nix: add its package to packages.nix" in result["log"]
 
