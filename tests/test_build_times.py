@@ -23,6 +23,8 @@ def test_a_build_takes_as_long_as_the_last_one_here(unbuilt):
     assert progress.build_s(files.server("null")) == progress.OWN_S
     (unbuilt / "null/built.json").write_text(json.dumps({"ok": True, "wall_us": 77_000_000}))
     assert progress.build_s(files.server("null")) == 77
+    (unbuilt / "null/build.json").write_text('{"ok": tr')
+    assert progress.build_s(files.server("null")) == 77, "a damaged record is none"
 
 
 def test_two_are_built_at_a_time_and_with_nix_one(unbuilt, monkeypatch):

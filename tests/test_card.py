@@ -174,6 +174,8 @@ def test_both_sides_need_an_experiment_under_load():
     ("words", "says"),
     [
         ("null --name smoke", r"there is another dataset called 'smoke'(?s:.)*--name"),
+        ("null --statistic nonsense", r"needs exactly two servers(?s:.)*measure A B --statistic"),
+        ("null null --statistic nonsense", r"'nonsense' cannot be compared"),
         ("null null --minutes 0.1", r"--minutes: 0.1 minutes are too few for 3 blocks"),
         ("null null --fail-if slower", r"'slower' is not a condition\n  write \"slower-than 5 %\""),
     ],

@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -67,15 +66,15 @@ def interval(values: list[float]) -> Interval:
     CONFIDENCE, from a fixed seed; with fewer than two trials low and high are None. With three,
     it is as wide as their range.
     """
-    known = tuple(float(value) for value in values if value is not None)
-    if not known:
+    known = np.asarray([value for value in values if value is not None], dtype=float)
+    if len(known) == 0:
         return NO_TRIAL
-    middle = median(known)
+    middle = float(np.median(known))
     if len(known) == 1:
         return Interval(1, middle)
-    if min(known) == max(known):
+    if np.ptp(known) == 0:
         return Interval(len(known), middle, middle, middle)
-    return Interval(len(known), middle, *_bounds(known))
+    return Interval(len(known), middle, *_bounds(tuple(known)))
 
 
 @lru_cache(maxsize=10_000)

@@ -122,9 +122,11 @@ def built(server: Server) -> dict:
 
 
 def record_of(name: str, file: str = RECORD) -> dict:
-    """Return a record in the build folder of the server `name`; {} if there is none."""
-    path = build_dir(name) / file
-    return json.loads(path.read_text()) if path.exists() else {}
+    """Return a record of the build of the server `name`; {} for none or a damaged one."""
+    try:
+        return json.loads((build_dir(name) / file).read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
 
 
 def _of_sources(server: Server) -> dict | None:

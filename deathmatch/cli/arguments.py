@@ -108,7 +108,7 @@ ARGUMENTS: dict[str, list[Argument]] = {
         ),
         _argument(
             "--statistic", "two servers only: the quantity to compare, as claims.toml names it; "
-            "default: cpu_us_per_reply", default="cpu_us_per_reply", metavar="NAME",
+            "default: cpu_us_per_reply", metavar="NAME",
         ),
         _argument(
             "--fail-if", 'two servers only: a condition such as "slower-than 5 %%"; exit with 4 if '

@@ -138,11 +138,15 @@ def main(given: argparse.Namespace) -> int:
 
 def _tolerated(given: argparse.Namespace, pair: bool) -> float | None:
     """Return the share in `--fail-if slower-than 5 %`, None without it; UserError if wrong."""
+    for option, example, words in (
+        ("--statistic", "reply_rate_rps", given.statistic),
+        ("--fail-if", "slower-than 5 %", given.fail_if),
+    ):
+        if words is not None and not pair:
+            what, remedy = "the option needs exactly two servers", f"measure A B {option} {example}"
+            raise UserError(what, f"option {option}", f"name two: {remedy}")
     if given.fail_if is None:
         return None
-    if not pair:
-        what = "the option needs exactly two servers"
-        raise UserError(what, "option --fail-if", "name two: measure A B --fail-if slower-than 5 %")
     asked = re.fullmatch(r"slower-than (\d+(?:\.\d+)?) ?%", " ".join(given.fail_if))
     if asked is None:
         what = f"{' '.join(given.fail_if)!r} is not a condition"
@@ -156,8 +160,9 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
     from deathmatch.analysis.views import Experiment
     from deathmatch.paper import card
 
-    if given.statistic not in paired.STATISTICS:
-        what = f"{given.statistic!r} cannot be compared"
+    statistic = given.statistic or paired.STATISTICS[0]
+    if statistic not in paired.STATISTICS:
+        what = f"{statistic!r} cannot be compared"
         raise UserError(what, "option --statistic", f"choose one of {', '.join(paired.STATISTICS)}")
     model = own_dataset.model(run.experiment)
     rates = tuple(given.rates or model.rates_rps or ())
@@ -191,7 +196,7 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
         for number, trials in zip(range(1, blocks + 1), run.rounds())
         for place, (which, trial) in enumerate(trials, 1)
     ]  # fmt: skip
-    rows = paired.rows(measured, run.seed, given.statistic)
+    rows = paired.rows(measured, run.seed, statistic)
     made = card.of_pair(held, run.sides, measured, rows, run.seed, _typed())
     card.show(made, given.json)
     first = rows.row(0, named=True)

@@ -300,8 +300,9 @@ class Study:
 
         They are those of the dataset, or of others that it shows.
         """
-        file = notebook and Path("notebooks", f"{notebook}.md")
-        wanted = experiments_of(file) if file else files.names("experiment")
+        wanted = files.names("experiment")
+        if notebook:
+            wanted = experiments_of(Path("notebooks", f"{notebook}.md"))
         shown = dict.fromkeys(
             (table_files.dataset_with(self.dataset, name, table), name)
             for name in wanted for table in ("trials", PROBES)

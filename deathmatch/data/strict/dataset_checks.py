@@ -13,7 +13,8 @@ from deathmatch.builds import tool_differences
 from deathmatch.checks.findings import Finding
 from deathmatch.data import sittings
 from deathmatch.data.laws import LAWS
-from deathmatch.data.strict.evidence import KEY, Evidence, Trial, fault
+from deathmatch.data.laws.law import TRIAL
+from deathmatch.data.strict.evidence import Evidence, Trial, fault
 from deathmatch.hosts import hardware, network_settings
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.record import loads
@@ -211,7 +212,7 @@ def counters(evidence: Evidence) -> Iterator[Finding]:
     for experiment, points in evidence.points.items():
         for row in points.explode("laws_broken").drop_nulls("laws_broken").iter_rows(named=True):
             law = LAWS.get(row["laws_broken"])
-            where = evidence.name(experiment, *(row[name] for name in KEY))
+            where = evidence.name(experiment, *(row[name] for name in TRIAL))
             text = f"{row['laws_broken']} is broken at {row['offered_rate_rps']} req/s"
             if law and law.severity == "reject":
                 yield fault("DM-COUNTERS", where, f"{text}: {law.statement}", COUNTED)

@@ -17,7 +17,7 @@ from rich.progress import track
 
 from deathmatch.checks.findings import Finding
 from deathmatch.data import archive, inventory, records, tables, tidy
-from deathmatch.data.laws.law import TRIAL as KEY
+from deathmatch.data.laws.law import TRIAL
 from deathmatch.errors import UserError
 from deathmatch.plan import record as plan
 from deathmatch.plan import trial as planning
@@ -206,8 +206,8 @@ def _differences(
     due: pl.DataFrame, kept: pl.DataFrame, left_out: set[str]
 ) -> Iterator[tuple[tuple, str]]:
     """Yield the trial and the text of each difference; at most one for each column."""
-    due, kept = (frame.sort(KEY, maintain_order=True) for frame in (due, kept))
-    counts = (frame.group_by(KEY, maintain_order=True).len().rows() for frame in (due, kept))
+    due, kept = (frame.sort(TRIAL, maintain_order=True) for frame in (due, kept))
+    counts = (frame.group_by(TRIAL, maintain_order=True).len().rows() for frame in (due, kept))
     wanted, there = (Counter({tuple(key): rows for *key, rows in each}) for each in counts)
     others = [key for key in {**wanted, **there} if wanted[key] != there[key]]
     for key in others:
@@ -218,4 +218,4 @@ def _differences(
             row = differs.arg_max()
             text = f".{column}: {kept[column][row]}, where the raw logs give {due[column][row]}"
             more = f"; {differs.sum() - 1} more" if differs.sum() > 1 else ""
-            yield due[KEY].row(row), text + more
+            yield due[TRIAL].row(row), text + more
