@@ -292,6 +292,8 @@ def test_a_trial_is_the_same_for_a_user(someones_tree: Tree):
     (folder,) = someones_tree.trials("small").values()
     someones_tree.deathmatch("trial", folder.relative_to(someones_tree.path)).succeeded()
     assert_whole(folder)
+    kept = json.loads((folder / "trial.json").read_text())["awake"]
+    assert bool(kept["cpus"]) != ("refused" in kept)
 
 
 def test_little_disk_left(measured):

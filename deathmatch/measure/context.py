@@ -11,6 +11,7 @@ from deathmatch.agent.children import LIMIT_BYTES
 from deathmatch.agent.diag import ESTABLISHED
 from deathmatch.hosts import accounting
 from deathmatch.hosts.accounting import Accounting
+from deathmatch.hosts.awake import ASLEEP, Awake
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.process import Process
@@ -113,6 +114,7 @@ class Context:
     generator: LoadGenerator
     state: State = field(default_factory=State)
     accounting: Accounting = field(default_factory=Accounting)
+    awake: Awake = ASLEEP
     times: StepTimes = field(default_factory=StepTimes)
 
     @property

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from deathmatch.agent.kernel import USED
 from deathmatch.data.kernel_samples import COUNTERS, LOAD, MACHINE, QUEUES, SERVER_CPUS, SOCKETS
+from deathmatch.hosts.awake import ASLEEP, Awake
 from deathmatch.hosts.connection import HostLost
 from deathmatch.hosts.host import Host
 from deathmatch.load.generator import START_UP_S
@@ -24,7 +25,7 @@ class Sampler:
     `offered_rate_rps` labels the samples taken from now on; None between rates. `load_pids(client)`
     returns the pids of a client's load generator; all processes on the server's host are the
     server's, which may use the given CPUs. `server_group` is the file of its cgroup's CPU time, if
-    it has one (`hosts.accounting`).
+    it has one (`hosts.accounting`). `awake` are the processes that keep idle CPUs awake.
     `rows` are the samples, with the columns of SCHEMA, those of several clients added up; counters
     count from the beginning of their namespace, times are us since `began_ns` of the monotonic
     clock.
@@ -33,14 +34,14 @@ class Sampler:
     def __init__(
         self, interval_s: float, began_ns: int, port: int, server: Host, clients: Sequence[Host],
         load_pids: Callable[[Host], list[int]], server_cpus: Sequence[int] = (),
-        server_group: str = "",
+        server_group: str = "", awake: Awake = ASLEEP,
     ):  # fmt: skip
         self.rows: list[dict] = []
         self.offered_rate_rps: int | None = None
         self._interval_s, self.began_ns, self._port = interval_s, began_ns, port
         self._server, self._clients = server, clients
         self._load_pids, self._server_cpus = load_pids, server_cpus
-        self._server_group = server_group
+        self._server_group, self._awake = server_group, awake
         self.opened: dict[str, int] = {}
         self._active_opens: dict[str, int] = {}
         self._ended, self._taking = threading.Event(), threading.Lock()
@@ -121,6 +122,7 @@ class Sampler:
             row[column] = _sum(sample["counters"][file].get(name) for sample in taken[side])
         (server,) = taken["server"]
         row |= dict(zip(QUEUES, server["queues"]))
+        self._awake.count_as_idle(server["machine"], self._server_cpus)
         row |= {name: server["machine"][name] for name in (*MACHINE, *SERVER_CPUS, LOAD)}
         for side, samples in taken.items():
             for what in USED:

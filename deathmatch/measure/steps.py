@@ -54,6 +54,7 @@ def sampler(context: Context, began_ns: int) -> Sampler:
     return Sampler(
         context.sample_interval_s, began_ns, PORT, context.server, context.clients,
         partial(client.pids, context), context.cpus[beds.SERVER], context.accounting.file,
+        context.awake,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ import polars as pl
 from deathmatch.builds import clients
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
-from deathmatch.hosts import audit, network_settings
+from deathmatch.hosts import audit, awake, network_settings
 from deathmatch.hosts import testbed as beds
 from deathmatch.hosts.memory import Guard
 from deathmatch.load.generator import FIRST_WRONG
@@ -84,7 +84,10 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
     times = StepTimes()
     if trial.experiment.client:
         context = replace(prepare(trial, record["spec"], hosts, out), times=times)
-        record |= measure_load(context)
+        cpus = {cpu for own in context.cpus.values() for cpu in own}
+        with awake.kept(hosts.server, cpus, wanted=not hosts.separate) as spinning:
+            record |= measure_load(replace(context, awake=spinning))
+        record["awake"] = spinning.record()
     else:
         record |= storage.measure(trial, record["spec"], hosts, out, times)
     with times.of("machine"):
