@@ -49,7 +49,7 @@ def usage(pid: int) -> dict[str, int]:
     proc = Path(f"/proc/{pid}")
     try:
         return {
-            "cpu_ns": time.clock_gettime_ns(cpu_clock(pid)),
+            "cpu_ns": cpu_ns(pid),
             "rss_bytes": int((proc / "statm").read_text().split()[1]) * PAGE_BYTES,
             "descriptors": _descriptors(proc / "fd"),
             "threads": len(os.listdir(proc / "task")),
@@ -117,9 +117,9 @@ def pss_bytes(pids: Iterable[int]) -> int | None:
     return total
 
 
-def cpu_clock(pid: int) -> int:
-    """Return the number of a process's CPU clock (CPUCLOCK_SCHED in posix-timers.h)."""
-    return (~pid << 3) | 2
+def cpu_ns(pid: int) -> int:
+    """Return the CPU time of a process (CPUCLOCK_SCHED, posix-timers.h); OSError if it is gone."""
+    return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 def _descriptors(folder: Path) -> int:

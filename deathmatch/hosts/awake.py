@@ -9,7 +9,6 @@ documentation; SCHED_IDLE in sched(7)).
 
 import contextlib
 import subprocess
-import time
 from collections.abc import Collection, Iterator, Mapping
 
 from deathmatch.agent import children, kernel
@@ -43,7 +42,7 @@ class Awake:
         for cpu, pid in self._pids.items():
             # One that was killed keeps its last count.
             with contextlib.suppress(OSError):
-                self._spent_us[cpu] = time.clock_gettime_ns(kernel.cpu_clock(pid)) // 1000
+                self._spent_us[cpu] = kernel.cpu_ns(pid) // 1000
         for part, own in (("cpu", self._spent_us), ("server_cpus", cpus)):
             used_us = sum(self._spent_us.get(cpu, 0) for cpu in own)
             counts[f"{part}_idle_us"] += used_us
@@ -70,10 +69,10 @@ def kept(host: Host, cpus: Collection[int], wanted: bool = True) -> Iterator[Awa
         yield Awake({}, f"{error}")
         return
     spinning = {}
-    for cpu in cpus:
-        words = [*group.prefix(), *children.pinned(_SPIN, [cpu])]
-        spinning[cpu] = subprocess.Popen(words, stdin=subprocess.DEVNULL)
     try:
+        for cpu in cpus:
+            words = [*group.prefix(), *children.pinned(_SPIN, [cpu])]
+            spinning[cpu] = subprocess.Popen(words, stdin=subprocess.DEVNULL)
         yield Awake(spinning)
     finally:
         for process in spinning.values():
