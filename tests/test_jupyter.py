@@ -20,12 +20,14 @@ def tree(tmp_path_factory, network) -> Tree:
 
 
 @contextlib.contextmanager
-def saying(log: Path) -> Iterator[None]:
-    """Add JupyterLab's last output to a failure."""
+def saying(log: Path, page: Page | None = None) -> Iterator[None]:
+    """Add JupyterLab's last output, and what the page shows, to a failure."""
     try:
         yield
     except (Exception, pytest.fail.Exception) as error:
         error.add_note(f"JupyterLab said: {log.read_text()[-4000:]}")
+        if page:
+            error.add_note(f"The page shows: {page.locator('body').inner_text()[:4000]}")
         raise
 
 
@@ -101,7 +103,7 @@ def test_the_reference_is_shown_until_the_default_is_measured(tree: Tree):
 
 def test_a_notebook_opens_runs_and_is_saved(page: Page, tree: Tree, log: Path):
     """One test: if JupyterLab hangs, only one test fails, and no other waits for it."""
-    with saying(log):
+    with saying(log, page):
         page.locator(".jp-FileBrowser .jp-DirListing-item", has_text="06-storage.md").wait_for()
         a_dataset_that_is_not_there_is_named_with_those_that_are(page)
         another_dataset_is_a_word_in_the_first_cell(page)

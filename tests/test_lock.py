@@ -14,6 +14,8 @@ GROUPS = LOCKING["groups"]()
 # Why a release is not nixpkgs' own.
 DIFFERENCES = {
     "axe-playwright-python": "nixpkgs lacks it; one test looks with it and is skipped under Nix",
+    "ipykernel": "7.0 to 7.3 can lose a request that arrives while they reply (repaired in 7.4): "
+    "JupyterLab's Run All Cells then waits for ever",
     "jupyterlab-myst": "nixpkgs lacks it; JupyterLab shows the notebooks' sources without it",
     "snakemake-executor-plugin-slurm": "nixpkgs lacks it; a cluster needs Debian's door",
     "nixfmt": "crates have a port of nixpkgs' nixfmt to Rust, with releases of its own",

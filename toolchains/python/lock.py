@@ -2,9 +2,9 @@
 
 It writes a list next to this file for each group of pyproject.toml, with all packages that the
 group needs. Packages in the facts of nixpkgs have the release there, so that both toolchains have
-the same releases; others have the latest release at the time of the pin in flake.lock. The groups
-are resolved together, so that a package has the same release in all of them. The lists are for
-Debian 12's Python, and also work for that of nixpkgs.
+the same releases but for OTHER_RELEASES; others have the latest release at the time of the pin in
+flake.lock. The groups are resolved together, so that a package has the same release in all of them.
+The lists are for Debian 12's Python, and also work for that of nixpkgs.
 """
 
 import datetime
@@ -28,6 +28,9 @@ FACTS = ROOT / "tests" / "nix" / "facts.json"
 
 NIX_NAMES = {"pypandoc-binary": "pypandoc"}
 """{PyPI's name: nixpkgs' name}: nixpkgs gives pypandoc its pandoc, while the wheel includes one."""
+
+OTHER_RELEASES = {"ipykernel": "6.31.0"}
+"""{name: release} in place of the one in nixpkgs, for the reasons in tests/test_lock.py."""
 
 PROGRAMS = ["snakefmt"]
 """Packages that nixpkgs has only as programs, not as modules."""
@@ -70,7 +73,9 @@ def main() -> None:
     subprocess.run([sys.executable, "-m", "venv", PLACE], check=True)
     subprocess.run([PLACE / "bin" / "pip", "install", "--quiet", UV], check=True)
     of_nixpkgs, together = PLACE / "of-nixpkgs.txt", PLACE / "together.txt"
-    of_nixpkgs.write_text("".join(f"{name}=={at}\n" for name, at in releases().items()))
+    of_nixpkgs.write_text(
+        "".join(f"{name}=={at}\n" for name, at in (releases() | OTHER_RELEASES).items())
+    )
     resolve(groups(), of_nixpkgs, together)
     for name in groups():
         resolve([name], together, list_of(name))
