@@ -40,7 +40,7 @@ class Awake:
         if not self._pids:
             return
         for cpu, pid in self._pids.items():
-            # One that was killed keeps its last count.
+            # A process that was killed keeps its last count.
             with contextlib.suppress(OSError):
                 self._spent_us[cpu] = kernel.cpu_ns(pid) // 1000
         for part, own in (("cpu", self._spent_us), ("server_cpus", cpus)):
