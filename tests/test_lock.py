@@ -1,4 +1,4 @@
-"""The locked Python packages: the same releases behind both doors, in each group what it needs."""
+"""The locked Python packages: the same releases behind both doors, or a reason why not."""
 
 import json
 import re
