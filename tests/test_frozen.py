@@ -8,6 +8,7 @@ import pytest
 from deathmatch.analysis import claims, findings, frozen, published
 from deathmatch.errors import UserError
 from deathmatch.plan import files
+from deathmatch.plan.dataset import Dataset
 
 DAY = datetime.date(2026, 12, 1)
 
@@ -60,6 +61,16 @@ def test_a_claim_that_moves_to_another_file_is_the_same(folder):
     )
     next_one = "\n\n[[claim]]\n" + f'id = "{moved["id"]}"\ntext = """{moved["text"]}"""\n'
     published.NEXT.write_text(published.NEXT.read_text() + next_one)
+    assert frozen.rules_hash("quick") == before
+
+
+def test_a_key_that_no_file_sets_is_no_part_of_the_rules(folder, monkeypatch):
+    class Wider(Dataset):
+        one_more: bool = False
+
+    raw = files.written("dataset", "quick")
+    before, wider = frozen.rules_hash("quick"), Wider(**raw, frozen_rules=True)
+    monkeypatch.setattr(frozen.files, "dataset", lambda name, root=None: wider)
     assert frozen.rules_hash("quick") == before
 
 

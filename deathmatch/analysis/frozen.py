@@ -32,14 +32,15 @@ class Frozen(Spec):
 def rules_hash(dataset: str) -> str:
     """Return the SHA-256 of all that decides a verdict on a dataset, except its trials.
 
-    It covers the parsed contents: moving a claim to another file changes nothing.
+    It covers the keys that the files set, wherever they are; not keys that only the program knows.
     """
+    written = {"mode": "json", "exclude_unset": True}
     rules = {
         "margins": [trial_tests.ERROR, judging.MINIMUM_TRIALS, trial_tests.HOLM],
-        "claims": [one.model_dump(mode="json") for one in published.claims_of(dataset)],
-        "findings": [one.model_dump(mode="json") for one in findings.load(dataset)],
+        "claims": [one.model_dump(**written) for one in published.claims_of(dataset)],
+        "findings": [one.model_dump(**written) for one in findings.load(dataset)],
         "untested": not_tested(dataset),
-        "plan": files.dataset(dataset).model_dump(mode="json", exclude={"name"}),
+        "plan": files.dataset(dataset).model_dump(**written),
     }
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
 
