@@ -519,6 +519,19 @@ def descendant(pid: int, name: str) -> psutil.Process | None:
     return next(iter(matching(descendants(pid), name)), None)
 
 
+def stopped(pid: int, name: str) -> psutil.Process | None:
+    """Stop a process below `pid` that has this name, and return it; None if none lives by then.
+
+    A load generator that asks a server its first questions runs for 0.1 s only.
+    """
+    found = descendant(pid, name)
+    if found is None:
+        return None
+    with contextlib.suppress(psutil.NoSuchProcess):
+        found.suspend()
+    return None if ended([found]) else found
+
+
 def own_network_namespaces(processes: list[psutil.Process]) -> set[str]:
     """Return the network namespaces of these processes that are not those of the tests."""
     found = set()

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Tree, descendant, first_line, wait_for
+from conftest import ROOT, Tree, first_line, stopped, wait_for
 
 from deathmatch.hosts import cgroup
 from deathmatch.run import checkout
@@ -92,7 +92,7 @@ def test_a_trial_whose_load_generator_is_killed_is_not_measured(shared_tree: Tre
     tree.dataset("tiny", ["null"], [100], duration_s=5)
     path = "data/tiny/backlog/null/backlog=128,schedulers=one,somaxconn=4096/1"
     process = tree.start("python", "-m", "deathmatch", "trial", path)
-    wait_for(lambda: descendant(process.pid, "httperf"), "it offers load", process).kill()
+    wait_for(lambda: stopped(process.pid, "httperf"), "it offers load", process).kill()
     said, _ = process.communicate()
     assert process.returncode == 1 and "Traceback" not in said, said
     assert "the load generator httperf was killed on client\n  run again, and it is meas" in said

@@ -17,6 +17,7 @@ from conftest import (
     kill,
     network_namespaces,
     own_network_namespaces,
+    stopped,
     traces,
     wait_for,
 )
@@ -58,7 +59,8 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
     machine = traces()
     process = tree.start("snakemake", POINTS, "--config", "dataset=tiny")
     wait_for(lambda: stamps(tree), "a first trial", process)
-    wait_for(lambda: descendant(process.pid, "httperf"), "a second trial offers load", process)
+    # Stopped, since its trial would otherwise end while the test looks at the run.
+    wait_for(lambda: stopped(process.pid, "httperf"), "a second trial offers load", process)
     below = descendants(process.pid)
     spaces = own_network_namespaces(below)
     names = {p.name() for p in below if p.is_running()}
