@@ -62,12 +62,18 @@ def test_account_is_whole_and_agrees_with_the_kernel(measured):
         assert found["share_percent"].sum() == pytest.approx(100, abs=0.5)
     # Without resets, what the times do not tell are the retries of those that timed out.
     (point,) = points(measured, 0).to_dicts()
-    answered = accepting.outcomes(
-        points(measured, 0), times.filter(abort_on_overflow=0), ["server"]
-    )
+    times = times.filter(abort_on_overflow=0)
+    answered = accepting.outcomes(points(measured, 0), times, ["server"])
     rest = point["client_syn_retransmissions"] - accepting.implied_retries(answered)
     slack = 0.02 * point["connections"]
-    assert -slack <= rest <= 3 * point["errors_client_timeout"] + slack
+    # A request that is sent again may be answered when a resent SYN would be. Only a time between a
+    # SYN and the first repetition of its request is sure to be that of the SYN.
+    time_s = pl.col("time_us") / 1e6
+    within_s = accepting.REQUEST_RETRIES_S[0]
+    prompt = pl.any_horizontal(time_s.is_between(at, at + within_s) for at in accepting.SYN_S)
+    late = accepting.outcomes(points(measured, 0), times.filter(~prompt), ["server"])
+    doubtful = accepting.implied_retries(late)
+    assert -slack - doubtful <= rest <= 3 * point["errors_client_timeout"] + slack
     (where,) = accepting.drops(points(measured, 0)).to_dicts()
     dropped = ("syns_syn_queue", "syns_accept_queue", "acks_accept_queue")
     assert sum(where[what] for what in dropped) == pytest.approx(

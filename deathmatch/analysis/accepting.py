@@ -24,8 +24,8 @@ def outcomes(points: pl.DataFrame, times: pl.DataFrame, by: list[str]) -> pl.Dat
     """Return how many connections of each group had each outcome.
 
     Columns: `by`, `outcome` (every one of OUTCOMES), `connections`, `share_percent`.
-    An answered connection's retries follow from its time: a request that was sent again more
-    than 2 s after its connect counts with the next class.
+    An answered connection's retries follow from its time: a request that was sent again when a
+    SYN would have been, 1.6 s after its connect for example, counts with the next class.
     """
     time_s = pl.col("time_us") / 1e6
     retries = sum((time_s >= at).cast(pl.Int64) for at in SYN_S[1:])
