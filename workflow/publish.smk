@@ -1,7 +1,7 @@
 # The verdicts on every claim: notebooks and the explorer read them.
 rule ledger:
     input:
-        lambda wildcards: INVOCATION.study.ledger_tables(wildcards.decided),
+        lambda wildcards: INVOCATION.of_dataset(wildcards.decided).tables(),
         study.PUBLISHED,
         study.SERVERS,
         code_inputs.of_module("analysis.claims"),

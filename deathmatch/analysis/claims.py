@@ -66,9 +66,7 @@ def family(dataset: str) -> tuple[list[Entry], list[Result]]:
         return known
     sittings.check_complete(dataset)
     frozen.check(dataset)
-    others = published.deciders(dataset)
-    decided = published.claims_of(dataset)
-    entries = [entry(others.get(claim.id, dataset), claim) for claim in decided]
+    entries = [entry(dataset, claim) for claim in published.claims()]
     return marked(entries, findings.evaluate(dataset))
 
 
@@ -116,7 +114,6 @@ def entry(dataset: str, claim: Claim) -> Entry:
         then=then,
         now=then if claim.same else verdict(dataset, claim, "now"),
         quotation=claim.quotation,
-        dataset=dataset,
     )
 
 

@@ -207,27 +207,16 @@ class Result:
         return ", ".join(filter(None, [text, self.fragile]))
 
 
-def load(dataset: str = "") -> tuple[Finding, ...]:
-    """Return the findings in their order; UserError with file and key for a mistake.
-
-    With a dataset, the findings as it decides them (`published.later`).
-    """
+def load() -> tuple[Finding, ...]:
+    """Return the findings in their order; UserError with file and key for a mistake."""
     raw = validation_errors.parse(FILE.read_bytes(), FILE.name)
-    own = validation_errors.validated(_File, raw, FILE.name)
-    if not published.has_frozen_rules(dataset):
-        return own.finding
-    rows = published.later("finding", raw["finding"])
-    return validation_errors.validated(_File, {"finding": rows}, published.NEXT.name).finding
+    return validation_errors.validated(_File, raw, FILE.name).finding
 
 
 def evaluate(dataset: str) -> list[Result]:
-    """Return each finding as a dataset shows it, each tested by itself.
-
-    A finding that `published.deciders` leaves to another dataset is as that one shows it.
-    """
+    """Return each finding as a dataset shows it, each tested by itself."""
     sittings.check_complete(dataset)
-    others = published.deciders(dataset)
-    return [_result(others.get(finding.name, dataset), finding) for finding in load(dataset)]
+    return [_result(dataset, finding) for finding in load()]
 
 
 def headline(results: Sequence[Result]) -> str:

@@ -37,33 +37,30 @@ def rules_hash(dataset: str) -> str:
     written = {"mode": "json", "exclude_unset": True}
     rules = {
         "margins": [trial_tests.ERROR, judging.MINIMUM_TRIALS, trial_tests.HOLM],
-        "claims": [one.model_dump(**written) for one in published.claims_of(dataset)],
-        "findings": [one.model_dump(**written) for one in findings.load(dataset)],
-        "untested": not_tested(dataset),
+        "claims": [one.model_dump(**written) for one in published.claims()],
+        "findings": [one.model_dump(**written) for one in findings.load()],
+        "untested": not_tested(),
         "plan": files.dataset(dataset).model_dump(**written),
     }
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
 
 
-def not_tested(dataset: str) -> list[str]:
-    """Return the names that a dataset does not test, sorted: untested.toml's and other claims."""
-    decided = {claim.id for claim in published.claims_of(dataset)}
-    named = {*(one.id for one in published.untested()), *(one.id for one in published.claims())}
-    return sorted(named - decided)
+def not_tested() -> list[str]:
+    """Return the names of untested.toml, sorted."""
+    return sorted(one.id for one in published.untested())
 
 
-def tests(dataset: str = "") -> int:
+def tests() -> int:
     """Return the number of tests: then and now of every claim, and the findings."""
-    claims = published.claims_of(dataset)
-    return sum(1 if claim.same else 2 for claim in claims) + len(findings.load(dataset))
+    return sum(1 if claim.same else 2 for claim in published.claims()) + len(findings.load())
 
 
 def text(dataset: str, day: datetime.date) -> str:
     """Return what frozen.toml must hold to freeze the rules of a dataset on that day."""
-    names = ", ".join(f'"{name}"' for name in not_tested(dataset))
+    names = ", ".join(f'"{name}"' for name in not_tested())
     return (
         f'dataset = "{Path(dataset).name}"\nrules = "{rules_hash(dataset)}"\n'
-        f"committed = {day.isoformat()}\ntests = {tests(dataset)}\nuntested = [{names}]\n"
+        f"committed = {day.isoformat()}\ntests = {tests()}\nuntested = [{names}]\n"
     )
 
 
@@ -75,7 +72,7 @@ def read() -> Frozen:
 
 def check(dataset: str) -> None:
     """Raise UserError if a dataset has frozen rules, and today's are others."""
-    if not published.has_frozen_rules(dataset):
+    if not (files.exists("dataset", dataset) and files.dataset(dataset).frozen_rules):
         return
     if not FILE.is_file():
         raise UserError(

@@ -76,9 +76,9 @@ class Verdict:
 class Entry:
     """One claim with both verdicts.
 
-    `dataset` is the one whose trials decide. `published` is the source's own ratio, `same` whether
-    one variant stands for then and now; `quotation` has the source's words that the rule is made
-    from, empty where claims.toml keeps none.
+    `published` is the source's own ratio, `same` whether one variant stands for then and now;
+    `quotation` has the source's words that the rule is made from, empty where claims.toml keeps
+    none.
     """
 
     claim: str
@@ -94,7 +94,6 @@ class Entry:
     then: Verdict
     now: Verdict
     quotation: str = ""
-    dataset: str = ""
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -117,7 +116,6 @@ _VERDICT = {
 COLUMNS = {
     **dict.fromkeys(("claim", "source", "place", "role", "experiment", "says", "rule"), pl.String),
     "statistics": pl.List(pl.String), "published": pl.Float64, "same": pl.Boolean,
-    "dataset": pl.String,
 } | {
     f"{when}_{name}" if name else when: kind for when in WHEN for name, kind in _VERDICT.items()
 }  # fmt: skip

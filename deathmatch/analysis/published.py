@@ -14,14 +14,12 @@ from pydantic import Field, model_validator
 
 from deathmatch.analysis.comparison import Comparison
 from deathmatch.errors import UserError
-from deathmatch.plan import files, validation_errors
+from deathmatch.plan import validation_errors
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.spec import Many, Spec
 
 FOLDER = ROOT / "data" / "published"
 CLAIMS, UNTESTED = FOLDER / "claims.toml", FOLDER / "untested.toml"
-DECIDED = FOLDER / "decided.toml"
-NEXT = FOLDER / "next.toml"
 
 FACTORS = {
     "williams2009": {"kernel_poll": pl.Boolean, "offered_rate_rps": pl.Int64},
@@ -136,12 +134,6 @@ class _UntestedFile(Spec):
     untested: Many[Untested]
 
 
-class _Decided(Spec):
-    dataset: str
-    changed: Many[str]
-    by: dict[str, str]
-
-
 def claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
     """Return the claims in the file's order; UserError with the key where the file is wrong."""
     return _of_file(_Claims, path, path.stat().st_mtime_ns).claim
@@ -152,51 +144,10 @@ def untested(path: Path = UNTESTED) -> tuple[Untested, ...]:
     return _of_file(_UntestedFile, path, path.stat().st_mtime_ns).untested
 
 
-def has_frozen_rules(dataset: str) -> bool:
-    """Return whether a dataset's file says `frozen_rules`; False without such a file."""
-    return files.exists("dataset", dataset) and files.dataset(dataset).frozen_rules
-
-
-def later(kind: Literal["claim", "finding"], rows: list[dict]) -> list[dict]:
-    """Return the rows of a file with the replacements of NEXT, for a dataset with frozen rules.
-
-    Rows that NEXT lists as untested are left out.
-    """
-    known, key = _toml(NEXT), {"claim": "id", "finding": "name"}[kind]
-    own = {row[key]: row for row in known[kind]}
-    if unknown := sorted(own.keys() - {row[key] for row in rows}):
-        where = validation_errors.at(NEXT.name, [kind])
-        raise UserError(f"there is no {kind} {unknown[0]!r}", where, "name one that there is")
-    left_out = {one["id"] for one in known["untested"]}
-    return [row | own.get(row[key], {}) for row in rows if row[key] not in left_out]
-
-
-def claims_of(dataset: str) -> tuple[Claim, ...]:
-    """Return the claims as a dataset decides them (`later`)."""
-    if not has_frozen_rules(dataset):
-        return claims()
-    rows = later("claim", _toml(CLAIMS)["claim"])
-    return validation_errors.validated(_Claims, {"claim": rows}, NEXT.name).claim
-
-
-def deciders(dataset: str, path: Path = DECIDED) -> dict[str, str]:
-    """Return the claims and findings that a dataset leaves to another one, by name."""
-    known = _of_file(_Decided, path, path.stat().st_mtime_ns)
-    return known.by if known.dataset == dataset else {}
-
-
-def changed_rules(path: Path = DECIDED) -> tuple[str, ...]:
-    """Return the claims whose rule was written or changed after trials that decide them."""
-    return _of_file(_Decided, path, path.stat().st_mtime_ns).changed
-
-
 @cache
 def _of_file(model: type[Spec], path: Path, _mtime_ns: int):
-    return validation_errors.validated(model, _toml(path), path.name)
-
-
-def _toml(path: Path) -> dict:
-    return validation_errors.parse(path.read_bytes(), path.name)
+    raw = validation_errors.parse(path.read_bytes(), path.name)
+    return validation_errors.validated(model, raw, path.name)
 
 
 def effect(claim: Claim) -> float | None:

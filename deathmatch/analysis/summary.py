@@ -33,14 +33,11 @@ def listed(held: list[Experiment], new: set[str]) -> list[Outcome]:
 
 
 def new_servers(held: list[Experiment]) -> set[str]:
-    """Return the servers that no dataset of the reference's paper has.
+    """Return the servers that the reference's paper lacks.
 
     None if there are more than MOST_SERVERS, as where the reference is missing.
     """
-    also = files.dataset(findings.REFERENCE).also
-    known = set(files.instruments())
-    for dataset in (findings.REFERENCE, *also):
-        known |= set(trials(dataset)["server"])
+    known = {*files.instruments(), *trials(findings.REFERENCE)["server"]}
     new = {server for experiment in held for server in experiment.trials["server"]} - known
     return new if len(new) <= MOST_SERVERS else set()
 

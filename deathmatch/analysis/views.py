@@ -6,7 +6,7 @@ from functools import cached_property
 
 import polars as pl
 
-from deathmatch.analysis import phrases, provenance, reply_rates, stats
+from deathmatch.analysis import phrases, reply_rates, stats
 from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
 from deathmatch.analysis.reply_rates import AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, limits, table_files, tables
@@ -38,8 +38,6 @@ class Experiment:
     name: str
     # More factors for labels, if a server has more than one level of them.
     label_factors: tuple[str, ...] = ()
-    # The dataset of the searches for capacities, if it is another one.
-    searched: str = ""
     # Tables in memory, in place of the dataset's files.
     frames: Mapping[str, pl.DataFrame] | None = None
 
@@ -95,8 +93,7 @@ class Experiment:
     @cached_property
     def probes(self) -> pl.DataFrame:
         """Every rate that a search offered, by any load generator, with `title` and `label`."""
-        holder = Experiment(self.searched, self.name) if self.searched else self
-        trials, found = (tables.of_any_client(holder._of_all(name)) for name in ("trials", PROBES))
+        trials, found = (tables.of_any_client(self._of_all(name)) for name in ("trials", PROBES))
         return _labelled_as(self._with_label(trials), tables.of_own_client(found))
 
     @cached_property
@@ -223,10 +220,7 @@ class Experiment:
 
     def source(self, *names: str) -> list[str]:
         """Return the paths of tables, for a figure's `source`."""
-        return [f"data/{self._holder(table)}/{self.name}/{table}.parquet" for table in names]
-
-    def _holder(self, table: str) -> str:
-        return self.searched if self.searched and table == PROBES else self.dataset
+        return [f"data/{self.dataset}/{self.name}/{table}.parquet" for table in names]
 
     def endings(self) -> pl.DataFrame:
         """Return how trials ended: label, version, trials, clean (no wrong answers), reason.
@@ -271,16 +265,6 @@ def _labelled_as(trials: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.join(trials.select(*TRIAL, "title", "label"), on=TRIAL)
 
 
-def shown(dataset: str, name: str) -> Experiment:
-    """Return an experiment as the paper of a dataset shows it, maybe measured in another one.
-
-    `table_files.dataset_with` names that dataset, and the one that searched for capacities.
-    """
-    measured = table_files.dataset_with(dataset, name)
-    searched = table_files.dataset_with(dataset, name, PROBES)
-    return Experiment(measured, name, searched="" if searched in (dataset, measured) else searched)
-
-
 def trials(dataset: str) -> pl.DataFrame:
     """Return every trial of a dataset, by `experiment`, without the factors and labels."""
     known = files.names("experiment")
@@ -289,28 +273,6 @@ def trials(dataset: str) -> pl.DataFrame:
     return pl.concat(
         each._read("trials").drop(each.spec.factors).with_columns(experiment=pl.lit(each.name))
         for each in every
-    )
-
-
-def origin(experiment: Experiment, dataset: str) -> str:
-    """Return where and when other datasets than the paper's measured an experiment, or ""."""
-    sentences = []
-    if experiment.dataset != dataset:
-        what = f"The experiment *{experiment.name}* comes from"
-        sentences.append(_measured_in(what, experiment.dataset, experiment.trials))
-    if experiment.searched:
-        trials = tables.read(experiment.searched, experiment.name, "trials")
-        what = f"The searches of *{experiment.name}* come from"
-        sentences.append(_measured_in(what, experiment.searched, trials))
-    return " ".join(sentences)
-
-
-def _measured_in(what: str, dataset: str, trials: pl.DataFrame) -> str:
-    days = trials["started_at"].drop_nulls().sort().dt.strftime("%-d %B %Y")
-    named = phrases.enumeration(days.unique(maintain_order=True).to_list())
-    return (
-        f"{what} another dataset, {phrases.code(dataset)}, measured on "
-        f"{named or 'an unknown day'} on the {provenance.testbed(trials)}."
     )
 
 

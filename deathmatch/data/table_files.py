@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
 
 
@@ -30,24 +29,3 @@ def bytes_per_trial(experiment: str) -> float | None:
     trials = sum(parquet.read_metadata(folder / "trials.parquet").num_rows for folder in folders)
     sizes = (path.stat().st_size for folder in folders for path in folder.glob("*.*"))
     return sum(sizes) / trials if trials else None
-
-
-def dataset_with(dataset: str, experiment: str, table: str = "trials") -> str:
-    """Return the dataset whose table the paper of `dataset` shows for an experiment.
-
-    It is the dataset itself, unless only one of its `also` has the table.
-    """
-    also = files.dataset(dataset).also if files.exists("dataset", dataset) else ()
-    tabled = (name for name in (dataset, *also) if path_of(name, experiment, table).is_file())
-    return next(tabled, dataset)
-
-
-def deciders(dataset: str) -> tuple[str, ...]:
-    """Return the datasets in `decided_by` of a dataset's file; none without a file."""
-    return files.dataset(dataset).decided_by if files.exists("dataset", dataset) else ()
-
-
-def of_other_datasets(dataset: str) -> dict[str, str]:
-    """Return the experiments that a dataset's paper takes from other datasets, with their names."""
-    holders = {name: dataset_with(dataset, name) for name in files.names("experiment")}
-    return {name: other for name, other in holders.items() if other != dataset}

@@ -13,7 +13,6 @@ from pathlib import Path
 from string import Template
 
 from deathmatch.analysis import claims, published, views
-from deathmatch.data import table_files
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import report, scripts, theme
@@ -34,28 +33,13 @@ LARGEST_BYTES = 6_000_000
 
 
 def document(dataset: str, paper: str = report.PAPER) -> dict:
-    """Return all that the page shows of a dataset, as what JSON can hold.
-
-    The rows of an experiment of another dataset, which is shown or decides claims, have its name.
-    """
+    """Return all that the page shows of a dataset, as what JSON can hold."""
     known = [files.experiment(name) for name in files.names("experiment")]
     entries, results = claims.family(dataset)
     evidence = ledger.evidence(dataset, published.claims())
-    of_others = [(other, name) for name, other in table_files.of_other_datasets(dataset).items()]
-    of_others += [
-        (other, name)
-        for other in table_files.deciders(dataset)
-        for name in files.dataset(other).experiments
-    ]
-    trials = {dataset: views.trials(dataset)}
-    of_own = [(dataset, name) for name in trials[dataset]["experiment"].unique()]
-    shown = dict.fromkeys([*sorted(of_own), *of_others])
-    parts = [
-        variants.rows(holder, experiment, ledger.roles(evidence, holder))
-        for holder, experiment in shown
-    ]
-    others = dict.fromkeys(holder for holder, _ in shown if holder != dataset)
-    trials |= {name: views.trials(name) for name in others}
+    trials = views.trials(dataset)
+    roles = ledger.roles(evidence)
+    parts = [variants.rows(dataset, name, roles) for name in sorted(trials["experiment"].unique())]
     rows = {
         kind: [row for part in parts for row in getattr(part, kind)]
         for kind in ("variants", "rates", "times", "trials")
@@ -70,7 +54,7 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
             {"sentence": one.finding.sentence, "number": one.number, "verdict": one.verdict}
             for one in results
         ],
-        "datasets": [about.summary(name, own) for name, own in trials.items()],
+        "about": about.summary(dataset, trials),
         "citation": about.citation(dataset),
         "experiments": about.experiments(measured),
         "quantities": {
@@ -84,8 +68,8 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
         },
         "of_sweep": {s.name: [q.name for q in OF_SWEEPS.get(s.client, ())] for s in specs},
         "of_rate": {s.name: [q.name for q in OF_RATES.get(s.client, ())] for s in specs},
-        "servers": servers.rows(dataset, trials),
-        "claims": ledger.rows(dataset, entries, evidence),
+        "servers": servers.rows(trials),
+        "claims": ledger.rows(entries, evidence),
         "theme": theme.config()["config"],
     } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}
 

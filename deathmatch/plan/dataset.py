@@ -197,13 +197,6 @@ class Dataset(NamedSpec):
     frozen_rules: bool = False
     """Claims, findings, margins and this file must be those of data/published/frozen.toml, which is
     older than the first trial; otherwise no ledger is made."""
-    also: Many[str] = Field((), min_length=1)
-    """Datasets with experiments that this one lacks, or with the searches of such an experiment,
-    whose chapters its paper and explorer show once they are measured; the claims are decided
-    without them."""
-    decided_by: Many[str] = Field((), min_length=1)
-    """Measured datasets that decide claims of this one, in the paper and the explorer:
-    data/published/decided.toml says which decides what."""
     waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(default_factory=dict)
     """Rules of `check --strict` that its measurements break, each with the reason why they are
     shown nevertheless; the report prints both."""

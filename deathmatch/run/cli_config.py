@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from deathmatch.errors import UserError, suggestions
-from deathmatch.plan import files, paths, selection, validation_errors
+from deathmatch.errors import UserError
+from deathmatch.plan import files, selection, validation_errors
 from deathmatch.plan.selection import Settings
 from deathmatch.run import sittings as run_sittings
 from deathmatch.run.study import Study
@@ -66,11 +66,9 @@ def settings(given: dict) -> Settings:
 def study(asked: Settings, only_paper: bool = False) -> Study:
     """Return the requested study; with `only_paper`, the part of it that is measured so far.
 
-    Raises UserError for a wrong `also` or `decided_by`, for a sitting that is too long or already
-    measured, and for a paper without trials or before all sittings are measured.
+    Raises UserError for a sitting that is too long or already measured, and for a paper without
+    trials or before all sittings are measured.
     """
-    _check_also(asked.dataset)
-    _check_decided_by(asked.dataset)
     study = Study(
         dataset=asked.dataset,
         testbed=asked.testbed,
@@ -80,7 +78,6 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
     run_sittings.check(study.dataset, study.choice, study.trials, only_paper)
     if study.frozen:
         _check_tables(study)
-        _check_others_are_there(study.dataset)
     elif not study.measured:
         raise UserError(
             f"none of its {len(study.choice.trials(study.dataset))} trials is measured, and "
@@ -94,61 +91,12 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
 def _check_tables(study: Study) -> None:
     """Raise UserError if a frozen dataset lacks tables that its paper needs."""
     what = "it has no tables, and it is only read"
-    lacking = [table for table in study.own_tables if not Path(table).is_file()]
+    lacking = [table for table in study.tables() if not Path(table).is_file()]
     if lacking:
         what = f"it lacks {len(lacking)} of the tables that its paper needs, such as {lacking[0]}"
     if lacking or not study.measured:
         remedy = "restore them from git, or choose another dataset"
         raise UserError(what, f"data/{study.dataset}", remedy)
-
-
-def _check_others_are_there(dataset: str) -> None:
-    """Raise UserError if data/ lacks a dataset that a frozen one names; its paper would change."""
-    spec = files.dataset(dataset)
-    for key in ("also", "decided_by"):
-        for name in getattr(spec, key):
-            if not Path("data", name).is_dir():
-                what = f"data/{name} is missing, and the paper would change without it"
-                remedy = f"restore it: git checkout -- data/{name}"
-                raise files.mistake("dataset", dataset, (key,), what, remedy)
-
-
-def _check_also(dataset: str) -> None:
-    """Raise UserError unless the datasets exist, and each experiment is in only one of them.
-
-    The searches of an experiment may come from a second dataset, if the first has none.
-    """
-    spec = files.dataset(dataset)
-    holders = dict.fromkeys(spec.experiments, dataset)
-    searched = {name for name, plan in spec.experiments.items() if plan.search}
-    for name in spec.also:
-        _check_other(dataset, "also", name)
-        for experiment, plan in files.dataset(name).experiments.items():
-            if experiment in holders and (not plan.search or experiment in searched):
-                what = f"the experiment {experiment} is both in {holders[experiment]} and in {name}"
-                remedy = "remove it from one of them, or choose another dataset"
-                raise files.mistake("dataset", dataset, ("also",), what, remedy)
-            holders.setdefault(experiment, name)
-            if plan.search:
-                searched.add(experiment)
-
-
-def _check_decided_by(dataset: str) -> None:
-    """Raise UserError unless each dataset that decides claims of this one is measured."""
-    for name in files.dataset(dataset).decided_by:
-        _check_other(dataset, "decided_by", name)
-        if not files.dataset(name).frozen:
-            what = f"the dataset {name} is not frozen, so its verdicts could change"
-            remedy = "measure it, and set `frozen = true` in its file"
-            raise files.mistake("dataset", dataset, ("decided_by",), what, remedy)
-
-
-def _check_other(dataset: str, key: str, name: str) -> None:
-    """Raise UserError unless the name under a dataset's key is another dataset."""
-    others = [known for known in files.names("dataset") if known != dataset]
-    if name not in others:
-        what = f"there is no other dataset {name[: paths.LONGEST]!r}"
-        raise files.mistake("dataset", dataset, (key,), what, suggestions(name, others))
 
 
 def _check_known(kind: str, names: Iterable[str], key: str) -> None:

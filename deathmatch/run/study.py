@@ -9,12 +9,11 @@ from pathlib import Path
 import yaml
 
 from deathmatch.builds import clients, server_build, server_commands, tool_differences
-from deathmatch.data import sittings, table_files
+from deathmatch.data import sittings
 from deathmatch.errors import UserError, as_typed
 from deathmatch.hosts import hardware
 from deathmatch.paper import report
 from deathmatch.plan import files, matrix, paths
-from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.record import NOT_BUILT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
@@ -144,14 +143,6 @@ class Study:
         return sorted({*self.tidied, *tabled.intersection(self.choice.experiments or tabled)})
 
     @cached_property
-    def also(self) -> list[str]:
-        """The experiments that the paper shows from other datasets.
-
-        None if servers or experiments are chosen.
-        """
-        return list(table_files.of_other_datasets(self.dataset)) if self.choice.whole else []
-
-    @cached_property
     def tidied(self) -> list[str]:
         """The experiments that have trials, measured or planned, and so get tables."""
         return sorted({trial.experiment.name for trial in self.trials})
@@ -255,7 +246,7 @@ class Study:
         """
         named = (_header(path).get("experiments") for path in Path("notebooks").glob("*.md"))
         wanted = {name for names in named if isinstance(names, list) for name in names}
-        return self.choice.whole and wanted <= {*self.measured, *self.also}
+        return self.choice.whole and wanted <= set(self.measured)
 
     @property
     def paper(self) -> list[str]:
@@ -276,7 +267,7 @@ class Study:
         return [
             path.stem
             for path in sorted(Path("notebooks").glob("*.md"))
-            if set(experiments_of(path)) & {*self.measured, *self.also}
+            if set(experiments_of(path)) & set(self.measured)
             and (self.whole or path.stem == report.NOTEBOOK)
         ]
 
@@ -290,30 +281,12 @@ class Study:
         """The table of trials of each experiment."""
         return [f"{self.folder}/{name}/trials.parquet" for name in self.measured]
 
-    @property
-    def own_tables(self) -> list[str]:
-        """The tables of every experiment of the dataset."""
-        return self._tables_of(self.dataset, files.names("experiment"))
-
     def tables(self, notebook: str | None = None) -> list[str]:
-        """Return the tables that a notebook reads, default: those that the explorer reads.
-
-        They are those of the dataset, or of others that it shows.
-        """
+        """Return the tables that a notebook reads; default: all."""
         wanted = files.names("experiment")
         if notebook:
             wanted = experiments_of(Path("notebooks", f"{notebook}.md"))
-        shown = dict.fromkeys(
-            (table_files.dataset_with(self.dataset, name, table), name)
-            for name in wanted for table in ("trials", PROBES)
-        )  # fmt: skip
-        return [table for holder, name in shown for table in self._tables_of(holder, [name])]
-
-    def _tables_of(self, dataset: str, wanted: list[str]) -> list[str]:
-        if dataset != self.dataset:
-            folders = (Path("data", dataset, name) for name in wanted)
-            return [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
-        spec = files.dataset(dataset)
+        spec = files.dataset(self.dataset)
         return [
             f"{self.folder}/{name}/{table}.parquet"
             for name in wanted if name in self.measured
@@ -328,15 +301,6 @@ class Study:
     def ledgers_of(self, notebook: str) -> list[str]:
         """Return the ledgers that a notebook reads."""
         return self.ledgers if reads_ledger(Path("notebooks", f"{notebook}.md")) else []
-
-    def ledger_tables(self, dataset: str) -> list[str]:
-        """Return the tables that the ledger of a dataset is computed from.
-
-        They include those of the datasets that decide some of its claims and findings.
-        """
-        names = [dataset, *table_files.deciders(dataset)]
-        experiments = files.names("experiment")
-        return [table for name in names for table in self._tables_of(name, experiments)]
 
 
 @cache

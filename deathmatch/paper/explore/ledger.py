@@ -6,23 +6,20 @@ facts and the evidence of each verdict (`deathmatch.paper.claim_rows`).
 
 from collections.abc import Sequence
 
-from deathmatch.analysis import published, selecting, verdict_words
+from deathmatch.analysis import selecting, verdict_words
 from deathmatch.analysis.ledger import WHEN, Entry
 from deathmatch.analysis.published import Claim
 from deathmatch.paper import claim_rows
 from deathmatch.paper.explore.variants import Roles
 
 Evidence = dict[str, list[dict]]
-"""By claim, the variants that its rule selects: {"when", "experiment", "server", "variant"},
-and the "dataset" that decides it."""
+"""By claim, the variants that its rule selects: {"when", "experiment", "server", "variant"}."""
 
 
-def rows(dataset: str, entries: Sequence[Entry], evidence: Evidence) -> list[dict]:
+def rows(entries: Sequence[Entry], evidence: Evidence) -> list[dict]:
     """Return a row for each claim, in the order of claims.toml."""
     return [
         {
-            "dataset": dataset,
-            "decided_by": entry.dataset,
             "claim": entry.claim,
             "source": claim_rows.post(entry.source),
             "experiment": entry.experiment,
@@ -39,25 +36,20 @@ def rows(dataset: str, entries: Sequence[Entry], evidence: Evidence) -> list[dic
 
 def evidence(dataset: str, known: Sequence[Claim]) -> Evidence:
     """Return which variants each claim compares, then and now."""
-    by_claim: Evidence = {}
-    others = published.deciders(dataset)
-    for claim in known:
-        decider = others.get(claim.id, dataset)
-        by_claim[claim.id] = [
-            {"dataset": decider, "when": when, "experiment": experiment, "server": server}
-            | {"variant": variant}
+    return {
+        claim.id: [
+            {"when": when, "experiment": experiment, "server": server, "variant": variant}
             for when in WHEN
-            for experiment, server, variant in _compared(decider, claim, when)
+            for experiment, server, variant in _compared(dataset, claim, when)
         ]
-    return by_claim
+        for claim in known
+    }
 
 
-def roles(evidence: Evidence, dataset: str) -> Roles:
-    """Return the verdicts, "then" and "now", for which each variant of a dataset is compared."""
+def roles(evidence: Evidence) -> Roles:
+    """Return the verdicts, "then" and "now", for which each variant is compared."""
     by_variant: Roles = {}
     for variant in (variant for many in evidence.values() for variant in many):
-        if variant["dataset"] != dataset:
-            continue
         key = (variant["experiment"], variant["server"], variant["variant"])
         by_variant.setdefault(key, set()).add(variant["when"])
     return by_variant

@@ -1,9 +1,7 @@
 """The explorer's rows of servers: settings with reasons, sources, how each is run.
 
-In: `servers/`, and the tables of the datasets shown. Out: one dict a server, of text alone.
+In: `servers/`, and the trials of a dataset. Out: one dict a server, of text alone.
 """
-
-from collections.abc import Mapping
 
 import polars as pl
 
@@ -15,20 +13,19 @@ from deathmatch.plan.server import Server, source_files
 _UNMEASURED = {"version": "", "conformance": ""}
 
 
-def rows(dataset: str, trials: Mapping[str, pl.DataFrame]) -> list[dict]:
+def rows(trials: pl.DataFrame) -> list[dict]:
     """Return every server of `servers/`, and those of the trials that have no folder any more.
 
-    Sorted by title. `trials` are `views.trials`, by dataset. Each dataset is listed at the servers
-    that it measured, and `dataset` at every server.
+    Sorted by title. `trials` are `views.trials`.
     """
-    by_dataset = {name: systems.measured(own) for name, own in trials.items()}
-    shown = [_row(server, dataset, by_dataset) for server in files.servers()]
-    gone = set().union(*by_dataset.values()) - {row["server"] for row in shown}
-    shown += [_gone(name, shown[0]) for name in sorted(gone)]
+    known = systems.measured(trials)
+    shown = [_row(server) | known.get(server.name, _UNMEASURED) for server in files.servers()]
+    gone = known.keys() - {row["server"] for row in shown}
+    shown += [_gone(name, shown[0]) | known[name] for name in sorted(gone)]
     return sorted(shown, key=lambda row: (row["title"].lower(), row["server"]))
 
 
-def _row(server: Server, dataset: str, by_dataset: Mapping[str, dict[str, dict]]) -> dict:
+def _row(server: Server) -> dict:
     release = server.release
     return {
         "server": server.name,
@@ -61,11 +58,6 @@ def _row(server: Server, dataset: str, by_dataset: Mapping[str, dict[str, dict]]
         "variants": systems.variants(server),
         "packages": _packages(server),
         "sources": source_files(server),
-        "measured": [
-            {"dataset": name} | known.get(server.name, _UNMEASURED)
-            for name, known in by_dataset.items()
-            if name == dataset or server.name in known
-        ],
     }
 
 

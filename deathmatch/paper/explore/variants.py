@@ -61,15 +61,15 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
     of_sweep = quantities.OF_SWEEPS.get(spec.client, ())
     at = quantities.SHARES.index
     cells = {one.name: _cells(ranked, one, _VARIANT) for one in of_sweep if one.quantity}
-    of_dataset = {"dataset": dataset, "experiment": name}
-    rates = [of_dataset | row for row in _of_rates(ranked, spec.client)]
+    of_it = {"experiment": name}
+    rates = [of_it | row for row in _of_rates(ranked, spec.client)]
     shown_rows = Rows([], rates, [], _trials(seen))
     for key, trials in seen.trials.partition_by(
         _VARIANT, as_dict=True, maintain_order=True
     ).items():
         points = parts.get(key, ranked.clear())
         first = trials.row(0, named=True)
-        base = of_dataset | dict(zip(_VARIANT, key))
+        base = of_it | dict(zip(_VARIANT, key))
         own = times.get(key, {})
         sweep = {
             one.name: cells[one.name].get(key)
@@ -232,7 +232,6 @@ def _trials(seen: views.Experiment) -> list[dict]:
     """Return a row for each trial: how it ended, when, of which version, by which commit."""
     return [
         {
-            "dataset": seen.dataset,
             "experiment": seen.name,
             "server": row["server"],
             "variant": row["variant"],

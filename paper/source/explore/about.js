@@ -1,4 +1,4 @@
-// The machines and commits of each dataset, how to cite it, and how to add a server.
+// The machines and commits of the dataset, how to cite it, and how to add a server.
 "use strict";
 function machines(about) {
   const rows = about.machines.map((one) => [
@@ -18,9 +18,8 @@ function measuredOn(about) {
 }
 
 function versions() {
-  const rows = DATA.servers.flatMap((server) => server.measured.filter((each) => each.version)
-    .map((each) => [linkTo(server.title, "servers", server.server), each.version, ...(SEVERAL ? [each.dataset] : [])]));
-  return rows.length ? folded(`Versions of ${counted(rows.length, "server")}`, () => plain("Version of each server that was measured", ["Server", "Version", ...(SEVERAL ? ["Dataset"] : [])], rows)) : null;
+  const rows = DATA.servers.filter((server) => server.version).map((server) => [linkTo(server.title, "servers", server.server), server.version]);
+  return rows.length ? folded(`Versions of ${counted(rows.length, "server")}`, () => plain("Version of each server that was measured", ["Server", "Version"], rows)) : null;
 }
 
 function aboutView(main) {
@@ -32,7 +31,7 @@ function aboutView(main) {
     ["./shell snakemake --config dataset=quick", "shows the findings of the study on your machine"],
   ];
   const findings = DATA.findings.map((one) => [one.sentence, one.number, one.verdict]);
-  main.append(made("h1", {}, "About"), section("The study's findings", plain("Each finding with its number, and whether it holds in this dataset", ["Finding", "Number", "Holds?"], findings)), ...DATA.datasets.map(measuredOn), versions(),
+  main.append(made("h1", {}, "About"), section("The study's findings", plain("Each finding with its number, and whether it holds in this dataset", ["Finding", "Number", "Holds?"], findings)), measuredOn(DATA.about), versions(),
     section("How to cite", made("p", {}, citation.sentence), made("p", {}, citation.message), made("pre", { tabindex: 0 }, citation.bibtex), made("p", {}, `Licence: ${citation.licence}.`)),
     section("Add your server", made("p", {}, "A server is one folder. In a clone of the study, on Debian 12 (README.md has Nix and containers too):"),
       made("dl", { class: "steps" }, steps.flatMap(([command, why]) => [made("dt", {}, made("code", {}, command)), made("dd", {}, why)])),

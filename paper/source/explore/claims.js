@@ -12,38 +12,32 @@ function claimsView(main) {
       { key: "then", title: "Then", of: (row) => row.then },
       { key: "now", title: "Now", of: (row) => row.now },
       { key: "published", title: "Post's own", of: (row) => row.published },
-      ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset }] : []),
     ],
     filters: [
       { key: "source", title: "Source", of: (row) => row.source },
       { key: "experiment", title: "Experiment", of: (row) => row.experiment, said: experimentOf },
       { key: "then", title: "Then", of: (row) => row.then },
       { key: "now", title: "Now", of: (row) => row.now },
-      ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset }] : []),
     ],
-    always: ["source", "experiment", "says", "then", "now", "published", ...(SEVERAL ? ["dataset"] : [])], first: "source", file: "claims",
-    csvColumns: ["dataset", "claim", "source", "experiment", "says", "then", "now", "published"],
+    always: ["source", "experiment", "says", "then", "now", "published"], first: "source", file: "claims",
+    csvColumns: ["claim", "source", "experiment", "says", "then", "now", "published"],
   });
 }
 
 function claimView(main, name) {
-  const found = DATA.claims.filter((claim) => claim.claim === name);
-  if (!found.length) {
+  const claim = DATA.claims.find((each) => each.claim === name);
+  if (!claim) {
     main.append(made("h1", {}, "No such claim"), made("p", {}, `There is no claim ${name}. `, linkTo("Every claim", "claims")));
     return;
   }
-  const [first] = found;
-  main.append(made("h1", {}, first.says), facts([...first.facts.filter(([title]) => title !== "Claim"), ["Experiment", experimentOf(first.experiment)]]));
-  for (const claim of found) {
-    const inDataset = SEVERAL ? `, in the dataset ${claim.decided_by}` : "";
-    for (const verdict of claim.verdicts) {
-      main.append(section(`${verdict.heading}${inDataset}`, verdict.lines.map((line) => made("p", {}, line)),
-        verdict.raw.map((path) => made("p", { class: "soft" }, "Raw logs: ", made("code", {}, path)))));
-    }
-    const servers = distinct(claim.compared.map((one) => one.server));
-    if (servers.length) {
-      main.append(section("What it compares", made("ul", {}, servers.map((server) => made("li", {}, linkTo(titleOf(server), "servers", server)))),
-        servers.length > 1 ? made("p", {}, linkTo("Side by side", "compare", "", { servers: servers.slice(0, 6).join(","), experiment: claim.compared[0].experiment, variants: "all" })) : null));
-    }
+  main.append(made("h1", {}, claim.says), facts([...claim.facts.filter(([title]) => title !== "Claim"), ["Experiment", experimentOf(claim.experiment)]]));
+  for (const verdict of claim.verdicts) {
+    main.append(section(verdict.heading, verdict.lines.map((line) => made("p", {}, line)),
+      verdict.raw.map((path) => made("p", { class: "soft" }, "Raw logs: ", made("code", {}, path)))));
+  }
+  const servers = distinct(claim.compared.map((one) => one.server));
+  if (servers.length) {
+    main.append(section("What it compares", made("ul", {}, servers.map((server) => made("li", {}, linkTo(titleOf(server), "servers", server)))),
+      servers.length > 1 ? made("p", {}, linkTo("Side by side", "compare", "", { servers: servers.slice(0, 6).join(","), experiment: claim.compared[0].experiment, variants: "all" })) : null));
   }
 }

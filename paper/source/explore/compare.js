@@ -1,9 +1,8 @@
-// Two or more servers, or two datasets, side by side in one experiment.
+// Two or more servers side by side in one experiment.
 "use strict";
 function compareView(main) {
   const { params } = address.read();
   const chosen = (params.get("servers") ?? "").split(",").filter((name) => VARIANTS.some((row) => row.server === name));
-  const datasets = (params.get("datasets") ?? "").split(",").filter((name) => DATASETS.has(name));
   const all = params.get("variants") === "all";
   const shared = [...EXPERIMENTS.keys()].filter((name) => chosen.every((server) => VARIANTS.some((row) => row.server === server && row.experiment === name)));
   const experiment = shared.includes(params.get("experiment")) ? params.get("experiment") : shared[0];
@@ -15,7 +14,7 @@ function compareView(main) {
   }
   const go = (more) => {
     location.hash = address.of("compare", "", {
-      servers: chosen.join(","), experiment: params.get("experiment"), datasets: datasets.join(","), variants: all ? "all" : "", ...more,
+      servers: chosen.join(","), experiment: params.get("experiment"), variants: all ? "all" : "", ...more,
     });
   };
 
@@ -33,22 +32,10 @@ function compareView(main) {
     every.addEventListener("change", () => go({ variants: every.checked ? "all" : "" }));
     tools.append(field("Experiment", which), made("label", {}, every, " every variant"));
   }
-  const ofThem = VARIANTS.filter((row) => row.experiment === experiment && chosen.includes(row.server));
-  const offered = [...DATASETS.keys()].filter((name) => !chosen.length || ofThem.some((row) => row.dataset === name));
-  for (const name of SEVERAL ? offered : []) {
-    const tick = made("input", { type: "checkbox" });
-    tick.checked = !datasets.length || datasets.includes(name);
-    tick.addEventListener("change", () => {
-      const now = offered.filter((each) => (each === name ? tick.checked : !datasets.length || datasets.includes(each)));
-      go({ datasets: now.length === offered.length ? "" : now.join(",") });
-    });
-    tools.append(made("label", {}, tick, ` ${name}`));
-  }
   main.append(tools);
 
   if (!chosen.length) {
-    main.append(made("p", {}, SEVERAL ? "Choose one server to compare its datasets, or several to compare servers."
-      : "Choose two servers or more."));
+    main.append(made("p", {}, "Choose two servers or more."));
     return;
   }
   main.append(made("ul", { class: "chips" }, chosen.map((name) => {
@@ -60,18 +47,17 @@ function compareView(main) {
     main.append(made("p", { class: "note" }, "No experiment has measured all of them."));
     return;
   }
-  const mine = ofThem.filter((row) => !datasets.length || datasets.includes(row.dataset));
+  const mine = VARIANTS.filter((row) => row.experiment === experiment && chosen.includes(row.server));
   // A server whose default variant was not measured shows its other variants.
   const plainOnes = new Set(mine.filter((row) => row.plain).map((row) => row.server));
   const variants = mine.filter((row) => all || row.plain || !plainOnes.has(row.server));
-  const named = (row) => [nameOf(row), SEVERAL && row.dataset].filter(Boolean).join(", ");
-  const series = (row) => [titleOf(row.server), row.series, SEVERAL && row.dataset].filter(Boolean).join(", ");
-  main.append(section("Curves", measuredIn(experiment, variants, named, series)));
+  const series = (row) => [titleOf(row.server), row.series].filter(Boolean).join(", ");
+  main.append(section("Curves", measuredIn(experiment, variants, nameOf, series)));
   const names = quantitiesOf(variants);
   const cells = names.map((name) => [headingOf(name), ...variants.map((row) => bar(row, name))]);
   const caption = "Medians over trials with their intervals. The longest bar is the highest value in the experiment. "
     + "Each number covers all rates that its variant was offered; the curves compare at equal rates.";
-  main.append(section("Numbers side by side", plain(caption, ["Quantity", ...variants.map(named)], [["trials", ...variants.map((row) => String(row.trials))], ...cells],
+  main.append(section("Numbers side by side", plain(caption, ["Quantity", ...variants.map(nameOf)], [["trials", ...variants.map((row) => String(row.trials))], ...cells],
     variants.map((_, at) => at + 1)), definitionsOf(names), made("p", { class: "tools" }, saves("Save as CSV", `compare-${experiment}`, null, () => variants)),
   made("p", { class: "soft" }, "No ratio is given, since these trials were not run as pairs: ",
     made("code", {}, `./shell deathmatch compare ${chosen.slice(0, 2).concat("SERVER").slice(0, 2).join(" ")}`), " measures one, with its interval.")));

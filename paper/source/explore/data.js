@@ -9,10 +9,8 @@ const TIMES = objects(DATA.times);
 const TRIALS = objects(DATA.trials);
 const SERVERS = new Map(DATA.servers.map((server) => [server.server, server]));
 const EXPERIMENTS = new Map(DATA.experiments.map((experiment) => [experiment.experiment, experiment]));
-const DATASETS = new Map(DATA.datasets.map((dataset) => [dataset.dataset, dataset]));
-const SEVERAL = DATASETS.size > 1;
 
-const keyOf = (row) => JSON.stringify([row.dataset, row.experiment, row.server, row.variant]);
+const keyOf = (row) => JSON.stringify([row.experiment, row.server, row.variant]);
 function grouped(rows) {
   const found = new Map();
   for (const row of rows) {
@@ -31,7 +29,7 @@ const experimentOf = (name) => EXPERIMENTS.get(name)?.title ?? name;
 const nameOf = (variant) => [titleOf(variant.server), variant.label].filter(Boolean).join(", ");
 // The path of a trial's raw logs; empty where the dataset keeps tables alone.
 const rawOf = (trial) => {
-  const before = DATASETS.get(trial.dataset).raw[trial.experiment];
+  const before = DATA.about.raw[trial.experiment];
   return before && `${before}${trial.server}/${trial.variant}/${trial.n}`;
 };
 // Memory is shown in MB and times in ms; the CSV has the units of the columns' names.

@@ -5,9 +5,9 @@ const COSTS = ["cpu_us_per_reply", "context_switches_per_reply", "server_rss_byt
 // A table of variants, with the quantities for which at least one of them has a value.
 function numbers(caption, variants, names) {
   const known = names.filter((name) => variants.some((row) => row[name]));
-  const text = SEVERAL ? ["Experiment", "Variant", "Dataset"] : ["Experiment", "Variant"];
+  const text = ["Experiment", "Variant"];
   const rows = variants.map((row) => [
-    experimentOf(row.experiment), row.label || "default", ...(SEVERAL ? [row.dataset] : []), String(row.trials), ...known.map((name) => bar(row, name)),
+    experimentOf(row.experiment), row.label || "default", String(row.trials), ...known.map((name) => bar(row, name)),
   ]);
   const headings = [...text, "Trials", ...known.map(headingOf)];
   return plain(caption, headings, rows, headings.map((_, at) => at).slice(text.length));
@@ -38,9 +38,8 @@ function settings(server) {
 }
 
 function conformance(server, experiments) {
-  const said = server.measured.filter((each) => each.conformance).map((each) => `${SEVERAL ? `${each.dataset}: ` : ""}${each.conformance}`);
   const checks = experiments.map((name) => [experimentOf(name), EXPERIMENTS.get(name).checks.join("; ") || "none"]);
-  return section("Conformance", made("p", {}, said.join(". ") || "It was not checked in this dataset."),
+  return section("Conformance", made("p", {}, server.conformance || "It was not checked in this dataset."),
     checks.length ? plain("Checks of its answers before it is timed", ["Experiment", "Checks"], checks) : null);
 }
 
@@ -48,8 +47,8 @@ function claimsOf(server) {
   const found = DATA.claims.filter((claim) => claim.compared.some((one) => one.server === server));
   if (!found.length) return section("Claims", made("p", {}, "No claim's rule compares this server in what was measured."));
   const label = (one) => VARIANTS.find((row) => row.experiment === one.experiment && row.server === one.server && row.variant === one.variant)?.label || "default";
-  return section("Claims", plain("Claims whose rule compares it", ["Claim", "Source", ...(SEVERAL ? ["Dataset"] : []), "Then", "Now", "Its variants"], found.map((claim) => [
-    linkTo(claim.says, "claims", claim.claim), claim.source, ...(SEVERAL ? [claim.dataset] : []), claim.then, claim.now,
+  return section("Claims", plain("Claims whose rule compares it", ["Claim", "Source", "Then", "Now", "Its variants"], found.map((claim) => [
+    linkTo(claim.says, "claims", claim.claim), claim.source, claim.then, claim.now,
     distinct(claim.compared.filter((one) => one.server === server).map(label)).slice(0, 4).join("; "),
   ])));
 }
@@ -57,16 +56,11 @@ function claimsOf(server) {
 function trialsOf(trials) {
   const labels = new Map(VARIANTS.map((row) => [keyOf(row), row.label || "default"]));
   const rows = trials.map((trial) => [
-    ...(SEVERAL ? [trial.dataset] : []), experimentOf(trial.experiment), labels.get(keyOf(trial)), String(trial.n),
+    experimentOf(trial.experiment), labels.get(keyOf(trial)), String(trial.n),
     [trial.outcome, trial.reason].filter(Boolean).join(": "), trial.started_at, digits(trial.wall_s), trial.version, trial.commit, made("code", {}, rawOf(trial)),
   ]);
-  const headings = [...(SEVERAL ? ["Dataset"] : []), "Experiment", "Variant", "Trial", "Outcome", "Started", "Time (s)", "Version", "Commit", "Raw logs"];
+  const headings = ["Experiment", "Variant", "Trial", "Outcome", "Started", "Time (s)", "Version", "Commit", "Raw logs"];
   return plain("Every trial, with the path of its raw logs; in an archive, the folder", headings, rows);
-}
-
-// A server's value in each dataset, with the dataset's name where there are several.
-function ofEach(server, key) {
-  return server.measured.filter((each) => each[key]).map((each) => each[key] + (SEVERAL ? ` (${each.dataset})` : "")).join("; ");
 }
 
 function serverView(main, name) {
@@ -83,7 +77,7 @@ function serverView(main, name) {
   main.append(made("h1", {}, server.title), ...wrong.map((text) => made("p", {}, wrongly(text))), made("p", {}, server.about), facts([
     ["Language", server.language], ["Post", server.post],
     ["Release", [server.release, server.year, server.origin].filter(Boolean).join(", ")], ["Remark", server.remark],
-    ["Version measured", ofEach(server, "version")],
+    ["Version measured", server.version],
     ["Instrument", server.instrument && "It measures the harness or a mechanism, so no ranking or count of servers includes it."],
     ["Not run", server.not_run],
   ]));
@@ -97,9 +91,7 @@ function serverView(main, name) {
   }
   main.append(settings(server));
   if (variants.length) {
-    const named = (row) => [row.label || "default", SEVERAL && row.dataset].filter(Boolean).join(", ");
-    const series = (row) => [row.series, SEVERAL && row.dataset].filter(Boolean).join(", ");
-    main.append(section("Curves", ...experiments.map((each) => measuredIn(each, variants.filter((row) => row.experiment === each), named, series))));
+    main.append(section("Curves", ...experiments.map((each) => measuredIn(each, variants.filter((row) => row.experiment === each), (row) => row.label || "default", (row) => row.series))));
     const quantities = quantitiesOf(variants);
     const costs = quantities.filter((each) => COSTS.includes(each));
     if (costs.length) main.append(section("Cost", numbers("What an answer costs", variants.filter((row) => costs.some((each) => row[each])), costs)));

@@ -19,7 +19,6 @@ const DESCRIBED = [
   { key: "version", title: "Version", of: (row) => LAST_OF.get(keyOf(row))?.version ?? "", help: "As the server reports it" },
   { key: "age", title: "Age (years)", of: (row) => ageOf(row), number: true, help: "Of the release when it was measured" },
   { key: "stands", title: "Stands for", of: (row) => row.stands, help: "In the verdicts on the claims" },
-  ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset, rank: (row) => (row.dataset === DATA.dataset ? 0 : 1) }] : []),
   { key: "class", title: "Class", of: (row) => row.class, number: true, help: "By CPU for each reply at the lowest rate that all servers were offered, in their default variants: those that cannot be told apart share one" },
   { key: "trials", title: "Trials", of: (row) => row.trials, number: true },
   { key: "conformance", title: "Conformance", of: (row) => row.conformance },
@@ -34,7 +33,7 @@ const quantityColumn = (name) => ({
 });
 
 function variantsView(main) {
-  const { trials, measured, servers } = DATASETS.get(DATA.dataset);
+  const { trials, measured, servers } = DATA.about;
   main.append(made("h1", {}, "Every variant"),
     made("p", {}, `The dataset ${DATA.dataset} has ${counted(trials, "trial")} of ${counted(servers, "server")}; ${digits(measured)} were measured. `
       + "A variant is a server with its settings in one experiment. The large number is the median over trials, the small ones are its interval; "
@@ -60,9 +59,8 @@ function variantsView(main) {
       filter("release", "Release of", (row) => YEARS(row.server)),
       filter("stands", "Stands for", (row) => row.stands),
       filter("instruments", "Instruments", (row) => (SERVERS.get(row.server)?.instrument ? "only" : "hidden")),
-      ...(SEVERAL ? [filter("dataset", "Dataset", (row) => row.dataset)] : []),
     ],
-    always: ["server", ...(NARROW_PAGE ? [] : ["variant"]), "experiment", "date", "version", "age", ...(SEVERAL ? ["dataset"] : [])],
+    always: ["server", ...(NARROW_PAGE ? [] : ["variant"]), "experiment", "date", "version", "age"],
     some: (rows) => {
       const experiments = distinct(rows.map((row) => row.experiment));
       const first = experiments.length === 1 ? DATA.of_sweep[experiments[0]] : [];
@@ -77,7 +75,7 @@ function variantsView(main) {
 // The servers in their default variants in one experiment, by the CPU time of a reply at the lowest
 // rate that all were offered, with their classes; without such a rate by the first quantity.
 function ranking(experiment) {
-  const ofIt = VARIANTS.filter((row) => row.experiment === experiment && row.dataset === DATA.dataset && row.plain && !SERVERS.get(row.server)?.instrument);
+  const ofIt = VARIANTS.filter((row) => row.experiment === experiment && row.plain && !SERVERS.get(row.server)?.instrument);
   const costs = new Map(ofIt.map((row) => [row, (RATES_OF.get(keyOf(row)) ?? []).filter((rate) => rate.rate_rps && rate.cpu_us_per_reply)]).filter(([, rates]) => rates.length));
   const shared = [...costs.values()].map((rates) => rates.map((rate) => rate.rate_rps)).reduce((one, other) => one?.filter((rate) => other.includes(rate)) ?? other, null);
   const lowest = shared?.length ? Math.min(...shared) : null;
@@ -131,7 +129,7 @@ function serversView(main) {
       { key: "experiments", title: "Experiments", of: (row) => row.experiments.map(experimentOf).join(", ") },
       { key: "trials", title: "Trials", of: (row) => trials.get(row.server), number: true },
       { key: "state", title: "State", of: state, cell: (row) => (wrong.has(row.server) ? wrongly(state(row)) : state(row)) },
-      { key: "conformance", title: "Conformance", of: (row) => row.measured[0]?.conformance ?? "" },
+      { key: "conformance", title: "Conformance", of: (row) => row.conformance },
     ],
     filters: [
       { key: "post", title: "Post", of: (row) => row.post },
