@@ -24,7 +24,7 @@ LONGEST = [
     "test_snakemake.py", "test_trial.py", "test_paper.py", "test_card.py", "test_one_folder.py",
     "test_limits.py", "test_try.py", "test_sittings.py", "test_conformance.py",
     "test_check_server.py", "test_dataset.py", "test_history.py", "test_doors.py",
-    "test_readiness.py", "test_clients.py", "test_fork_server.py", "test_shell.py",
+    "test_readiness.py", "test_clients.py", "test_shell.py",
 ]  # fmt: skip
 """The files with the longest units, these first, so that the workers end together.
 

@@ -11,7 +11,7 @@ rule retry:
     message:
         "Remove the records of what could not be built or measured"
     shell:
-        "python -IS bin/forked failures {params.dataset:q} {params.options:q} --retry > {log:q} 2>&1"
+        "bin/deathmatch failures {params.dataset:q} {params.options:q} --retry > {log:q} 2>&1"
 
 
 rule check_dataset:
@@ -23,7 +23,7 @@ rule check_dataset:
     message:
         "Check the dataset {params.dataset}"
     shell:
-        "python -IS bin/forked check {params.dataset:q} {params.options:q} > {log:q} 2>&1"
+        "bin/deathmatch check {params.dataset:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule archive:
@@ -35,4 +35,4 @@ rule archive:
     message:
         "Archive the raw logs of {params.dataset}"
     shell:
-        "python -IS bin/forked archive {params.dataset:q} {params.options:q} > {log:q} 2>&1"
+        "bin/deathmatch archive {params.dataset:q} {params.options:q} > {log:q} 2>&1"

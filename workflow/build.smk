@@ -16,4 +16,4 @@ rule build:
     message:
         "Build the server {wildcards.server}"
     shell:
-        "python -IS bin/forked build --record {wildcards.server:q} > {log:q} 2>&1"
+        "bin/deathmatch build --record {wildcards.server:q} > {log:q} 2>&1"

@@ -20,7 +20,7 @@ rule trial:
         "Measure {wildcards.server} in {wildcards.experiment}, {wildcards.variant},"
         " trial {wildcards.n}"
     shell:
-        "python -IS bin/forked trial --any-outcome --testbed {params.testbed:q}"
+        "bin/deathmatch trial --any-outcome --testbed {params.testbed:q}"
         ' "$(dirname {output:q})" > {log:q} 2>&1'
 
 
@@ -46,7 +46,7 @@ rule sitting:
     message:
         "Judge the sitting {wildcards.sitting}"
     shell:
-        "python -IS bin/forked sitting {wildcards.dataset:q} {wildcards.sitting:q} > {log:q} 2>&1"
+        "bin/deathmatch sitting {wildcards.dataset:q} {wildcards.sitting:q} > {log:q} 2>&1"
 
 
 # It fails, once the paper is made, if a server could not be measured.
@@ -66,4 +66,4 @@ rule complete:
     message:
         "List the servers that could not be measured"
     shell:
-        "python -IS bin/forked failures {wildcards.dataset:q} {params.options:q} > {log:q} 2>&1"
+        "bin/deathmatch failures {wildcards.dataset:q} {params.options:q} > {log:q} 2>&1"

@@ -16,7 +16,7 @@ rule ledger:
     message:
         "Decide the claims on {wildcards.decided}"
     shell:
-        "python -IS bin/forked ledger --dataset {wildcards.decided:q} --out {output:q}"
+        "bin/deathmatch ledger --dataset {wildcards.decided:q} --out {output:q}"
         " > {log:q} 2>&1"
 
 
@@ -42,7 +42,7 @@ rule notebook:
         "Run the notebook {wildcards.notebook}"
     shell:
         "DEATHMATCH_LEDGERS={params.ledgers:q}"
-        " python -IS bin/forked notebook notebooks/{wildcards.notebook:q}.md"
+        " bin/deathmatch notebook notebooks/{wildcards.notebook:q}.md"
         " --dataset {wildcards.dataset:q} --out {output:q} > {log:q} 2>&1"
 
 
@@ -69,7 +69,7 @@ rule write_paper:
     message:
         "Write the paper of {wildcards.dataset}"
     shell:
-        "python -IS bin/forked paper --dataset {wildcards.dataset:q}"
+        "bin/deathmatch paper --dataset {wildcards.dataset:q}"
         " --notebooks {input.notebooks:q} --out paper/{wildcards.dataset:q} > {log:q} 2>&1"
 
 
@@ -111,7 +111,7 @@ rule explore:
         "Make the explorer of {wildcards.dataset}"
     shell:
         "DEATHMATCH_LEDGERS={params.ledgers:q}"
-        " python -IS bin/forked explore --dataset {wildcards.dataset:q}"
+        " bin/deathmatch explore --dataset {wildcards.dataset:q}"
         " --out {output:q} --paper {params.paper:q} > {log:q} 2>&1"
 
 

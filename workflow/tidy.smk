@@ -16,7 +16,7 @@ rule tidy:
     message:
         "Make tables of the trials of {wildcards.experiment}"
     shell:
-        "python -IS bin/forked tidy data/{wildcards.dataset:q}/{wildcards.experiment:q}"
+        "bin/deathmatch tidy data/{wildcards.dataset:q}/{wildcards.experiment:q}"
         " > {log:q} 2>&1"
 
 

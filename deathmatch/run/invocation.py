@@ -19,7 +19,6 @@ from deathmatch.run import (
     cli_config,
     cluster,
     exit_summary,
-    forks,
     sittings,
     snakemake_internals,
     subcommands,
@@ -178,7 +177,7 @@ class Invocation:
             cluster.lead()
             snakemake_internals.builds_first(self.workflow)
         else:
-            forks.begin(checkout.keep_temporary())
+            checkout.keep_temporary()
 
     def ending(self, stopped: bool) -> str | None:
         """Return the text at the end of the run; `stopped` if it ended early."""

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -18,14 +18,12 @@ from deathmatch.builds import (
     clients,
     clone,
     server_build,
-    server_commands,
     tool_differences,
     toolchain,
 )
 from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.hosts import hardware, netns_testbed, sandbox, ssh_testbed, testbed
-from deathmatch.load import registry
 from deathmatch.measure import trial as measurement
 from deathmatch.plan import files, matrix, paths
 from deathmatch.plan import testbed as plan
@@ -35,19 +33,6 @@ from deathmatch.run import checkout, failures, progress, sittings
 LEAST_FREE_BYTES = 200_000_000
 # Exit status; 2 is that of a wrong command line.
 UNMEASURED = 3
-
-
-def preload(words: Sequence[str]) -> None:
-    """Fill the caches that a trial with these words shares with later ones.
-
-    Each cache notices changes. `cli.fork_server` calls this before it forks.
-    """
-    files.servers()
-    toolchain.harness()
-    for client in registry.CLIENTS:
-        registry.generator(client)
-    for server in words and Path(words[-1]).parts[-3:-2]:
-        server_commands.tools(files.server(server))
 
 
 def main(given: argparse.Namespace) -> int:
