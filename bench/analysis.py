@@ -93,7 +93,7 @@ def main() -> int:
             write(log.with_suffix(""), run, given.connections, given.duration)
             raw_bytes += sum(f.stat().st_size for f in log.with_suffix("").rglob("*.parquet"))
             began = time.monotonic()
-            wsload.GENERATOR.compact(log, keep_events=False)
+            wsload.GENERATOR.compact(log)
             condensing_s += time.monotonic() - began
         kept_bytes = sum(file.stat().st_size for file in folder.glob("*.parquet"))
         words = [sys.executable, __file__, "--analyse", folder]

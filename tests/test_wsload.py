@@ -107,7 +107,7 @@ def run(folder: Path, port: int, after=lambda: None, load=LOAD) -> Path:
 def begun(log: Path) -> tuple[pl.DataFrame, dict]:
     """Return a run's connections with `late_us`, how long after its time each began; its fields."""
     connections = pl.read_parquet(log.with_suffix("") / "connections.parquet")
-    GENERATOR.compact(log, keep_events=True)
+    GENERATOR.compact(log)
     late = connections.with_columns(late_us=pl.col("started_us") - pl.col("intended_us"))
     return late.sort("connection"), GENERATOR.parse(GENERATOR.read(log), DURATION_S)
 
@@ -131,7 +131,7 @@ def test_statistics_and_seconds_are_those_of_the_raw_events(wsload_built, tmp_pa
         log = run(tmp_path, null.port, freeze)
     messages = pl.read_parquet(log.with_suffix("") / "messages" / "*.parquet")
     connections = pl.read_parquet(log.with_suffix("") / "connections.parquet")
-    GENERATOR.compact(log, keep_events=False)
+    GENERATOR.compact(log)
     assert {path.name.removeprefix(log.stem) for path in tmp_path.iterdir()} == {
         ".connections.parquet", ".parquet", ".txt",
     }  # fmt: skip

@@ -192,11 +192,11 @@ class LoadGenerator(ABC, Generic[Report]):
         """Return the seconds after which a run of `command` is hung, and must be killed."""
 
     @abstractmethod
-    def compact(self, log: Path, keep_events: bool) -> None:
+    def compact(self, log: Path) -> None:
         """Make the files next to the log, if there are any, small enough to keep.
 
-        `log` has the output of `command`. With `keep_events`, single events are kept, too. It is
-        called once, after the rate was offered; `read` reads the result.
+        `log` has the output of `command`. It is called once, after the rate was offered; `read`
+        reads the result.
         """
 
     @abstractmethod
@@ -311,7 +311,7 @@ Texts = tuple[str, ...]
 class PrintingGenerator(LoadGenerator[Texts]):
     """A load generator whose report is what it prints."""
 
-    def compact(self, log: Path, keep_events: bool) -> None:
+    def compact(self, log: Path) -> None:
         """Do nothing: there is only the log."""
 
     def read(self, log: Path) -> Texts:

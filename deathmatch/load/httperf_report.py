@@ -21,8 +21,7 @@ UNKNOWN_OF_SEVERAL = {
 }
 
 # Replies of status 2xx that are cut, too long or followed by more; and those with wrong content of
-# the right length, or a status other than 200. An earlier patch only compared the length with that
-# of the client's first reply, and the first patch did not.
+# the right length, or a status other than 200.
 WRONG_LENGTH, WRONG_CONTENT = "replies_wrong_length", "replies_wrong_content"
 # The classes of wrong answers.
 WRONG_REPLIES = [
@@ -40,7 +39,7 @@ _BIN = re.compile(r"^ +(\d+)\.(\d{3}) (\d+)$", re.ASCII)
 # The longest number of a histogram that is accepted, so that the sum of all bins fits a column.
 _DIGITS = 12
 
-# The time between two polls, by which a reply may be read late; an earlier patch has no such line.
+# The time between two polls, by which a reply may be read late.
 LOOKS = ["look_interval_max_us", "look_interval_mean_us"]
 # Columns that only roundtrip in httperf's place fills (load.roundtrip_calls). httperf counts these
 # errors in other classes, and wrong answers as replies.
@@ -55,22 +54,16 @@ OF_REPLIES = [
     "response_time_avg_us", "transfer_time_avg_us",
     *(f"reply_{part}_bytes" for part in ("header", "content", "footer", "total")),
 ]  # fmt: skip
-_LOOKS_LINE = re.compile(
-    rf"^Time between looks at sockets \[ms\]: longest {_N} mean {_N}$", re.MULTILINE | re.ASCII
-)
 
 # httperf prints this at the first connect(2) that fails with EADDRNOTAVAIL, if the local ports are
 # used up. It counts such connections as `other`.
 _NO_PORT = "httperf: connection failed with unexpected error 99\n"
-_WRONG_LINE = re.compile(
-    r"^(?:Reply length \[B\]: first \d+ others (\d+)|Wrong replies: length (\d+) content (\d+))$",
-    re.MULTILINE | re.ASCII,
-)
 _FIRST_WRONG_LINE = re.compile(r"^First wrong reply: ([ -~]*)$", re.MULTILINE | re.ASCII)
 
 # Each pattern must match once, in the report's order; columns are named by the unit of the tables.
 _LINES: list[tuple[str, list[str]]] = [
     (r"Maximum connect burst length: (\d+)", ["connect_burst_connections"]),
+    (rf"Time between looks at sockets \[ms\]: longest {_N} mean {_N}", LOOKS),
     (
         rf"Total: connections (\d+) requests (\d+) replies (\d+) test-duration {_N} s",
         ["connections", "requests", "replies", "test_duration_us"],
@@ -103,6 +96,7 @@ _LINES: list[tuple[str, list[str]]] = [
         r"Reply status: 1xx=(\d+) 2xx=(\d+) 3xx=(\d+) 4xx=(\d+) 5xx=(\d+)",
         [f"replies_{n}xx" for n in range(1, 6)],
     ),
+    (r"Wrong replies: length (\d+) content (\d+)", [WRONG_LENGTH, WRONG_CONTENT]),
     (
         rf"CPU time \[s\]: user {_N} system {_N} \(user {_N}% system {_N}% total {_N}%\)",
         [f"client_cpu_{mode}_us" for mode in ("user", "system")]
@@ -135,7 +129,7 @@ COLUMNS = {
     for column in columns
 } | {
     "reply_rate_offered_window_rps": pl.Float64,
-    **dict.fromkeys((*LOOKS, *LIGHT, WRONG_LENGTH, WRONG_CONTENT), pl.Int64),
+    **dict.fromkeys(LIGHT, pl.Int64),
     FIRST_WRONG: pl.String,
 }
 
@@ -201,14 +195,7 @@ def fields_of(text: str) -> Fields:
     # The last number of a line that is cut may lack digits.
     if not text[position:].startswith("\n"):
         raise Truncated("the last line has no end")
-    looks = _LOOKS_LINE.search(text)
-    for column, found in zip(LOOKS, looks.groups() if looks else (None, None)):
-        fields[column] = None if found is None else _value(column, found)
     fields |= dict.fromkeys(LIGHT)
-    wrong = _WRONG_LINE.search(text)
-    earlier, length, content = wrong.groups() if wrong else (None, None, None)
-    for column, found in ((WRONG_LENGTH, earlier or length), (WRONG_CONTENT, content)):
-        fields[column] = None if found is None else _value(column, found)
     first = _FIRST_WRONG_LINE.search(text)
     fields[FIRST_WRONG] = first and first[1]
     if not fields["replies"]:
@@ -231,7 +218,7 @@ def _agree(fields: Fields, text: str) -> None:
     ]  # fmt: skip
     of_all = fields["errors_total"]
     generator.equal("errors by kind", sum(fields[name] for name in errors), "all errors", of_all)
-    wrong = (fields[WRONG_LENGTH] or 0) + (fields[WRONG_CONTENT] or 0)
+    wrong = fields[WRONG_LENGTH] + fields[WRONG_CONTENT]
     generator.at_least(
         "the replies with 2xx", fields["replies_2xx"], "the wrong ones of them", wrong
     )

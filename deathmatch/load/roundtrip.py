@@ -26,19 +26,16 @@ ON_TIME, CONFIDENCE = 0.95, 0.99
 LEAST_LAG = "send_lag_p95_least_us"
 """The lower bound of the lag's 95th percentile, at CONFIDENCE; one of ten sends may be late."""
 
-# The classes of errors, by the report's version. Version 1 counts the missing classes as other or
-# answer_different. Versions 1 and 2 compare an answer's length and first 12 bytes only.
-_FAILURES = {
-    1: ("client_timeout", "connection_refused", "connection_reset", "connection_closed",
-        "answer_different", "other"),
-    2: ("client_timeout", "connection_refused", "connection_reset", "connection_closed",
-        "wrong_status", "wrong_length", "answer_cut", "answer_different",
-        "descriptors_unavailable", "address_unavailable", "other"),
-}  # fmt: skip
-_FAILURES[3] = _FAILURES[2]
+VERSION = 3
 
-# The lines of the report's head that every version has, in their order.
-_BEGIN = {
+_FAILURES = (
+    "client_timeout", "connection_refused", "connection_reset", "connection_closed",
+    "wrong_status", "wrong_length", "answer_cut", "answer_different",
+    "descriptors_unavailable", "address_unavailable", "other",
+)  # fmt: skip
+
+# The lines of the report's head, in their order.
+_HEAD = {
     "roundtrip": pl.Int64,
     "loop": pl.String,
     "connections": pl.Int64,
@@ -57,27 +54,20 @@ _BEGIN = {
     "connects": pl.Int64,
     "idle_losses": pl.Int64,
     "errors_total": pl.Int64,
-}
-_CPU = {"client_cpu_user_us": pl.Int64, "client_cpu_system_us": pl.Int64}
-# The lines that a version added.
-_ADDED = {
-    2: {"informational": pl.Int64, "reply_head_bytes": pl.Int64},
-    3: {"answers_unasked": pl.Int64, generator.FIRST_WRONG: pl.String},
+    **{f"errors_{failure}": pl.Int64 for failure in _FAILURES},
+    "client_cpu_user_us": pl.Int64,
+    "client_cpu_system_us": pl.Int64,
+    "informational": pl.Int64,
+    "reply_head_bytes": pl.Int64,
+    "answers_unasked": pl.Int64,
+    generator.FIRST_WRONG: pl.String,
 }
 _CALLS = dict.fromkeys(("calls", "gather_us", "most_under_way", "received_bytes"), pl.Int64)
-
-
-def _head(version: int, calls: bool) -> dict[str, type[pl.DataType]]:
-    """Return every line of a report's head, in its order, with its type."""
-    errors = {f"errors_{failure}": pl.Int64 for failure in _FAILURES[version]}
-    added = {name: kind for of in range(2, version + 1) for name, kind in _ADDED[of].items()}
-    return _BEGIN | errors | _CPU | added | (_CALLS if calls else {})
-
 
 # Lines that are in the experiment's plan, and the report's version.
 _ELSEWHERE = ("roundtrip", "offered_rate_rps", "offered_duration_us", "reply_head_bytes")
 
-COLUMNS = {name: kind for name, kind in _head(3, calls=False).items() if name not in _ELSEWHERE} | {
+COLUMNS = {name: kind for name, kind in _HEAD.items() if name not in _ELSEWHERE} | {
     "client_cpu_total_percent": pl.Float64,
     "send_lag_p95_us": pl.Int64,
     "send_lag_p99_us": pl.Int64,
@@ -241,9 +231,9 @@ def _fields(text: str) -> Fields:
     lines = text.split("\n")
     begun = re.match(r"roundtrip: (\d{1,3})\nloop: (\w+)\n", text)
     version, loop = (int(begun[1]), begun[2]) if begun else (0, "")
-    if version not in _FAILURES:
-        raise Truncated("the report does not begin with a version that is known")
-    head = _head(version, loop == "calls")
+    if version != VERSION:
+        raise Truncated(f"the report does not begin with version {VERSION}")
+    head = _HEAD | (_CALLS if loop == "calls" else {})
     if not text.endswith("\nend\n") or len(lines) < len(head):
         raise Truncated("the report has no last line")
     fields: Fields = {}
@@ -252,7 +242,7 @@ def _fields(text: str) -> Fields:
         if found != name or not separator or not _WRITTEN[kind].fullmatch(value):
             raise Truncated(f"line {number + 1} is {lines[number][:80]!r}, not {name}")
         fields[name] = value if kind == pl.String else (float if kind == pl.Float64 else int)(value)
-    fields[generator.FIRST_WRONG] = fields.get(generator.FIRST_WRONG) or None
+    fields[generator.FIRST_WRONG] = fields[generator.FIRST_WRONG] or None
     generator.checked(fields, head)
     _agree(fields, text, len(head))
     return fields

@@ -40,12 +40,12 @@ class Report:
     """The results of a run: each client's summary, as text, and the histograms of all.
 
     `times` and `shares` are those of `wsload_records.histograms`, in its order, and of
-    `wsload_records.shares`; `shares` is None if a client did not keep it.
+    `wsload_records.shares`.
     """
 
     texts: tuple[str, ...]
     times: pl.DataFrame
-    shares: pl.DataFrame | None = None
+    shares: pl.DataFrame
 
 
 class Wsload(LoadGenerator[Report]):
@@ -103,8 +103,8 @@ class Wsload(LoadGenerator[Report]):
         """Return the limit, some time after the drain, when the run ends by itself."""
         return duration_s + load["drain_s"] + load["interval_s"] + 15
 
-    def compact(self, log: Path, keep_events: bool) -> None:
-        """Write a run's histograms next to its log; remove its records unless they are kept."""
+    def compact(self, log: Path) -> None:
+        """Write a run's histograms next to its log, and remove its records."""
         records = log.with_suffix("")
         partial = log.with_suffix(".partial")
         if not records.exists():
@@ -116,21 +116,20 @@ class Wsload(LoadGenerator[Report]):
             partial, compression="zstd", compression_level=ZSTD_LEVEL
         )
         partial.rename(log.with_suffix(SHARES))
-        if not keep_events:
-            shutil.rmtree(records)
+        shutil.rmtree(records)
 
     def read(self, log: Path) -> Report:
         """Return the results of a run, from its log and the files next to it."""
         text = log.read_text(errors="replace") if log.exists() else ""
         file = log.with_suffix(".parquet")
         if not file.exists():
-            return Report((text,), pl.DataFrame(schema=wsload_records.TIMES_SCHEMA))
-        kept = log.with_suffix(SHARES)
-        return Report(
-            (text,),
-            wsload_records.of_steps(pl.read_parquet(file)),
-            pl.read_parquet(kept) if kept.exists() else None,
-        )
+            return Report(
+                (text,),
+                pl.DataFrame(schema=wsload_records.TIMES_SCHEMA),
+                pl.DataFrame(schema=wsload_records.SHARES_SCHEMA),
+            )
+        times = wsload_records.of_steps(pl.read_parquet(file))
+        return Report((text,), times, pl.read_parquet(log.with_suffix(SHARES)))
 
     def merge(self, reports: Sequence[Report]) -> Report:
         """Return the summaries and the histograms of all.
@@ -139,9 +138,8 @@ class Wsload(LoadGenerator[Report]):
         """
         times = histogram.merge(report.times for report in reports)
         texts = tuple(text for report in reports for text in report.texts)
-        each = [report.shares for report in reports]
-        known = None if any(one is None for one in each) else histogram.merge(each)
-        return Report(texts, times.cast(wsload_records.TIMES_SCHEMA), known)
+        shares = histogram.merge(report.shares for report in reports)
+        return Report(texts, times.cast(wsload_records.TIMES_SCHEMA), shares)
 
     def parse(self, report: Report, duration_s: float) -> Fields:
         """Return the summary's counts and the statistics of times, named and typed as in COLUMNS.

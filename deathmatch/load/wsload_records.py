@@ -83,10 +83,8 @@ def shares(records: Path) -> pl.DataFrame:
     return summed.collect().cast(SHARES_SCHEMA)
 
 
-def starved(found: pl.DataFrame | None) -> int | None:
-    """Return the number of starved connections, given their shares; None if these are unknown."""
-    if found is None:
-        return None
+def starved(found: pl.DataFrame) -> int:
+    """Return the number of starved connections, given their shares."""
     nothing = (pl.col("due") >= STARVED_DUE) & (pl.col("echoed") == 0)
     return int(found.filter(nothing)["count"].sum())
 

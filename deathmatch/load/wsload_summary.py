@@ -35,17 +35,15 @@ _SUMMARY = {
     "client_step_us": ("client", "step_us"),
     "client_hold_us": ("client", "hold_us"),
 }
-# Columns that summaries of an earlier wsload lack: the pace of sending, which the CPU time of a
-# message depends on (0: at once), and the times of opening.
+# The pace of sending, which the CPU time of a message depends on (0: at once).
 _PACE = ("client_step_us", "client_hold_us")
 _OPENED = {
     "connections_opening_max": ("connections", "most_opening_count"),
     "first_started_us": ("connections", "first_started_us"),
     "last_upgraded_us": ("connections", "last_upgraded_us"),
 }
-_LATER = {"step_us", "hold_us", "first_mismatched"} | {path[-1] for path in _OPENED.values()}
 # Null if there was nothing to measure.
-_MAYBE_NULL = ("client_lag_p99_us", "client_lag_max_us", FIRST_WRONG, *_PACE, *_OPENED)
+_MAYBE_NULL = ("client_lag_p99_us", "client_lag_max_us", FIRST_WRONG, "client_hold_us", *_OPENED)
 RSS = {
     "server_rss_before_bytes": pl.Int64,
     "server_rss_held_bytes": pl.Int64,
@@ -105,8 +103,7 @@ def fields_of(texts: tuple[str, ...], times: pl.DataFrame) -> Fields:
     began_us, ended_us = fields["first_started_us"], fields["last_upgraded_us"]
     took_us = 0 if None in (began_us, ended_us) else ended_us - began_us
     rate_cps = fields["connections_upgraded"] / took_us * 1e6 if took_us else 0.0
-    told = fields["connections_opening_max"] is not None
-    return fields | {"opening_rate_cps": rate_cps if told else None}
+    return fields | {"opening_rate_cps": rate_cps}
 
 
 def _fields(text: str) -> Fields:
@@ -157,8 +154,6 @@ def _json(text: str) -> dict:
 
 
 def _at(summary: dict, path: tuple[str, ...]) -> int | float | None:
-    """Return the value at a path; None for a key that an earlier wsload did not write."""
-    *tables, last = path
-    for key in tables:
+    for key in path:
         summary = summary[key]
-    return summary.get(last) if last in _LATER else summary[last]
+    return summary

@@ -124,8 +124,7 @@ def offer(
 def compact(context: Context, offered: dict) -> None:
     """Make a rate's files small enough to keep; `offered` is the result of `offer`."""
     for load in loads(offered):
-        keep_events = context.spec.get("keep_events", False)
-        context.generator.compact(context.out / load["log"], keep_events)
+        context.generator.compact(context.out / load["log"])
 
 
 def _counted_of(load: Load, opened: dict[str, int]) -> dict:

@@ -15,7 +15,7 @@ PROBES = "probes"
 EVERY_TABLE = (*TABLES, PROBES)
 
 # The optional keys of an experiment's trials; `Experiment.steps` names those that are required.
-OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
+OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s")
 
 # In less time an overload looks answered: most connections that it will lose still wait in a queue.
 OVERLOAD_TIMEOUTS = 2
@@ -125,9 +125,6 @@ class ExperimentPlan(Spec):
     """How long the warm-up takes, in seconds; default: 1."""
     cool_down_s: Annotated[float, Field(ge=0, le=3600), AS_WRITTEN] | None = None
     """How long the machine rests after a trial, in seconds; default: 0."""
-    keep_events: bool | None = None
-    """Keep wsload's record of each message; default: only histograms of each second, of times to
-    four digits."""
     step_s: Annotated[float, Field(ge=0, le=1), AS_WRITTEN] | None = None
     """The pace of wsload, in seconds, in place of the experiment's: once in each such step it sends
     the messages that are due and reads what has come; 0: it sends each message when it is due."""

@@ -74,8 +74,6 @@ def _missed(replies: pl.Expr, due: pl.Expr) -> pl.Expr:
 
 
 _ERROR_RATIO = _missed(pl.col("replies").sum(), _DUE.sum())
-_FAILING = _missed(pl.col("replies").fill_null(0), _DUE) > 0.01
-_FIRST_ERROR_RATE = pl.coalesce(pl.col(RATE).filter(_FAILING).min(), pl.col(RATE).max())
 
 
 def _errors(columns: Collection[str]) -> pl.Expr:
@@ -236,11 +234,6 @@ _ALL = (
         "timeout_share", "timeout share", "", "timeouts over all errors and wrong answers",
         Aggregate(_timeout_share), _TOGETHER, kind=Kind.SHARE,
     ),
-    Quantity(
-        "first_error_rate_rps", "lowest offered rate with over 1 % of errors", "req/s",
-        "lowest offered rate with an error ratio above 0.01; the highest rate offered if there is "
-        "none", Aggregate(_FIRST_ERROR_RATE), over_rates=False, whole_sweep=True,
-    ),
     *(
         Quantity(
             f"connection_time_{name}_us", f"{words} connection time", "µs",
@@ -280,10 +273,6 @@ _ALL = (
         "1 if the server ended by itself while its answers were checked, else 0",
         _happened(ENDED_IN_CHECKS), over_rates=False,
         points=Points.TRIALS, kind=Kind.OUTCOME,
-    ),
-    Quantity(
-        "load_average", "load average", "", "highest one-minute load average",
-        Aggregate(pl.col("load_average_max").max()), _LARGEST,
     ),
     Quantity(
         "network_bytes_per_s", "network traffic", "B/s",
