@@ -102,7 +102,7 @@ def pages() -> dict[str, float]:
         )
         for place in range(4)
     ]
-    [ab] = paired.rows(trials, 1, NAME).filter(pl.col("statistic") == NAME).to_dicts()
+    [ab] = paired.rows(trials, NAME).filter(pl.col("statistic") == NAME).to_dicts()
     sockets = views.Experiment("planted", "c10k").valid_points
     return {
         "table of the chapter": chapter.filter(label=title)[NAME][0],

@@ -1,8 +1,8 @@
 """Two variants compared in blocks of four trials: ABBA or BAAB, chosen at random.
 
 In: the points of each trial, with its block, its side and its place in the block. Out: a row for
-each quantity with the ratio B / A, its interval, the difference that so many blocks can detect, and
-A / A; the verdict in words.
+each quantity with the ratio B / A, its interval, and the difference that so many blocks can detect;
+the verdict in words.
 
 A linear drift of the machine cancels within a block; the random order turns the rest of any other
 drift into noise instead of an effect (Cox 1951, Biometrika 38, on trend-resistant orders).
@@ -43,15 +43,12 @@ LEVEL = (
     "about the first row, chosen before anything was measured."
 )
 
-_NULL = ("ratio", "low", "high")
 ROWS = {
     "statistic": pl.String,
     RATE: pl.Int64,  # null for a statistic of the whole trial
     "a_median": pl.Float64,
     "b_median": pl.Float64,
     **EFFECT,
-    **{f"aa_{name}": pl.Float64 for name in _NULL},  # A against A: 1, but for chance
-    **{f"bb_{name}": pl.Float64 for name in _NULL},
 }
 
 
@@ -96,46 +93,31 @@ def ratios(values: pl.DataFrame) -> list[float]:
     `values` has the columns of VALUES. Blocks without all trials or with a value that is not
     positive are left out.
     """
-    return [math.sqrt(math.prod(sides["B"]) / math.prod(sides["A"])) for sides in _blocks(values)]
-
-
-def null_ratios(values: pl.DataFrame, side: str, seed: int) -> list[float]:
-    """Return each whole block's ratio of one side's two trials, inverted or not at random.
-
-    Both trials are of the same variant, so any difference is false. In their order in time, a drift
-    of the machine would show as a difference.
-    """
-    signs = random.Random(f"{seed}/{side}")
-    return [(sides[side][0] / sides[side][1]) ** signs.choice((-1, 1)) for sides in _blocks(values)]
-
-
-def _blocks(values: pl.DataFrame) -> list[dict[str, list[float]]]:
-    """Return the values of each side in each whole block, in their order in time."""
     usable = values.filter(pl.col("value").is_finite() & (pl.col("value") > 0))
-    blocks = []
-    for block in usable.sort("block", "place").partition_by("block", maintain_order=True):
-        sides = {side: block.filter(side=side)["value"].to_list() for side in SIDES}
-        if all(len(values_of_side) == 2 for values_of_side in sides.values()):
-            blocks.append(sides)
-    return blocks
+    found = []
+    for block in usable.sort("block").partition_by("block", maintain_order=True):
+        a, b = (block.filter(side=side)["value"].to_list() for side in SIDES)
+        if len(a) == len(b) == 2:
+            found.append(math.sqrt(math.prod(b) / math.prod(a)))
+    return found
 
 
-def rows(trials: Sequence[Measured], seed: int, first: str) -> pl.DataFrame:
+def rows(trials: Sequence[Measured], first: str) -> pl.DataFrame:
     """Return a row with ROWS for each statistic that some trial has, rate by rate.
 
     Rows of the statistic `first` come first, and are included without a value too. Points that do
-    not count (`by_trial.counted`) are left out; `seed` draws the signs of A against A.
+    not count (`by_trial.counted`) are left out.
     """
     rates = sorted({rate for trial in trials for rate in trial.points[RATE]})
     wanted = [(name, rate) for name in AT_RATE for rate in rates]
     wanted += [(name, None) for name in OF_TRIAL]
     wanted.sort(key=lambda pair: pair[0] != first)
-    all_rows = [_row(trials, name, rate, seed) for name, rate in wanted]
+    all_rows = [_row(trials, name, rate) for name, rate in wanted]
     known = [row for row in all_rows if row["a_median"] is not None or row["b_median"] is not None]
     return pl.DataFrame(known or all_rows[:1], schema=ROWS)
 
 
-def _row(trials: Sequence[Measured], statistic: str, rate: int | None, seed: int) -> dict:
+def _row(trials: Sequence[Measured], statistic: str, rate: int | None) -> dict:
     values = pl.DataFrame(
         [
             {"block": trial.block, "place": trial.place, "side": trial.side, "value": value}
@@ -145,15 +127,9 @@ def _row(trials: Sequence[Measured], statistic: str, rate: int | None, seed: int
         schema=VALUES,
     )
     medians = {side: values.filter(side=side)["value"].median() for side in SIDES}
-    nulls = {
-        f"{side.lower() * 2}_{name}": null[name]
-        for side in SIDES
-        for null in [effect(null_ratios(values, side, seed))]
-        for name in _NULL
-    }
     return {
         "statistic": statistic, RATE: rate, "a_median": medians["A"], "b_median": medians["B"],
-        **effect(ratios(values)), **nulls,
+        **effect(ratios(values)),
     }  # fmt: skip
 
 
@@ -189,17 +165,6 @@ def left_out(trials: Sequence[Measured]) -> str:
     out = len(points) - len(counted(points))
     share = phrases.part(out, len(points))
     return f"{share} points do not count: the client was the limit, or a law is broken."
-
-
-def nulls(row: dict) -> str:
-    """Return the ratios of each variant against itself, in a sentence."""
-    parts = [
-        f"{side} / {side} {row[f'{key}_ratio']:.3f} ({row[f'{key}_low']:.3f} to "
-        f"{row[f'{key}_high']:.3f})"
-        for side, key in (("A", "aa"), ("B", "bb"))
-        if row[f"{key}_low"] is not None
-    ]
-    return f"Of the same trials: {', '.join(parts)}." if parts else ""
 
 
 def verdict(row: dict) -> str:

@@ -43,8 +43,8 @@ class Card:
     """What a card shows.
 
     `alarm` are sentences on wrong answers, which stand first and in red. `heads` and `lines` are
-    its table, `remarks` sentences that belong to the verdict, `wrong` those about points that do
-    not count; `before` and `after` are the page's sections around the table.
+    its table, `wrong` sentences about points that do not count; `before` and `after` are the page's
+    sections around the table.
     """
 
     dataset: str
@@ -52,7 +52,6 @@ class Card:
     about: str
     alarm: Sequence[str]
     verdict: str
-    remarks: Sequence[str]
     wrong: Sequence[str]
     heads: Sequence[str]
     lines: Sequence[Sequence[str]]
@@ -83,7 +82,7 @@ def show(card: Card, as_json: bool = False) -> None:
         return
     print(card.about, end="\n\n")
     print_table(card.alarm, card.heads, card.lines)
-    print("", card.verdict, *card.remarks, *card.wrong, card.table_remark, sep="\n")
+    print("", card.verdict, *card.wrong, card.table_remark, sep="\n")
     paper = as_typed(f"snakemake paper --config dataset={card.dataset}")
     print(f"\npaper: {paper}\n{folder}/card.html")
 
@@ -127,7 +126,6 @@ def page(card: Card) -> str:
         about=html.escape(card.about),
         alarm="".join(f'<p class="alarm">{html.escape(said)}</p>\n' for said in card.alarm),
         verdict=html.escape(card.verdict),
-        remarks="".join(f"<p>{html.escape(remark)}</p>\n" for remark in card.remarks),
         body=body,
     )
 
@@ -149,7 +147,7 @@ def of_subject(held: Experiment, sides: Sequence[Side], rounds: int, command: st
     pace = "" if measure_design.searches(held.name) else f" {phrases.pacing(held.points)}"
     return Card(
         held.dataset, server.title, f"{held.name}: {held.spec.title}", alarms,
-        analysis.verdict(held, made), [], wrong(held, made, rounds),
+        analysis.verdict(held, made), wrong(held, made, rounds),
         heads, lines, "Compared with yardsticks of the same run",
         "Intervals over rounds; ratios within rounds, of this server's CPU over the other's. "
         "\">\": the client came to its limit first. Numbers in parentheses come from points that "
@@ -199,8 +197,7 @@ def of_pair(
     return Card(
         held.dataset, f"{sides[0]} and {sides[1]}", about,
         list(analysis.alarms(held).values()),
-        paired.verdict(first),
-        [text for text in [paired.nulls(first)] if text], [paired.left_out(trials)],
+        paired.verdict(first), [paired.left_out(trials)],
         ["quantity", "A", "B", "B / A", "interval", "would show"],
         [_pair_line(row) for row in rows.iter_rows(named=True)], "Quantities", paired.LEVEL,
         before=[],

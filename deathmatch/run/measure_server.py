@@ -196,7 +196,7 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
         for number, trials in zip(range(1, blocks + 1), run.rounds())
         for place, (which, trial) in enumerate(trials, 1)
     ]  # fmt: skip
-    rows = paired.rows(measured, run.seed, statistic)
+    rows = paired.rows(measured, statistic)
     made = card.of_pair(held, run.sides, measured, rows, run.seed, _typed())
     card.show(made, given.json)
     first = rows.row(0, named=True)

@@ -1,9 +1,8 @@
-"""The state of one run of Snakemake: its progress, and when each of its jobs began and ended."""
+"""The state of one run of Snakemake, and its lines of progress."""
 
-import csv
 import time
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from deathmatch.builds import server_build
@@ -14,7 +13,6 @@ from deathmatch.run.study import Study
 
 BUILD = "build"
 """The name of the rule in `workflow/build.smk`."""
-JOBS = Path("build/job-times.csv")
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,6 @@ class Job:
     rule: str
     output: tuple[str, ...]
     logs: tuple[str, ...]
-    began_s: float
     trial: Trial | None
 
     @property
@@ -36,17 +33,6 @@ class Job:
         # The output of these rules has the same file name each time; the folder differs.
         own = path.parent.name if self.rule in (BUILD, "tidy", "tidy_searched") else path.stem
         return f"{self.rule.replace('_', ' ')} {own}".strip()
-
-
-@dataclass(frozen=True)
-class JobTime:
-    """When a job began and ended, in seconds since 1970."""
-
-    dataset: str
-    rule: str
-    output: str
-    began_s: float
-    ended_s: float
 
 
 @dataclass
@@ -72,7 +58,7 @@ class Run:
         """Note that Snakemake's job of that number has begun."""
         known = (self.study.order.get(str(Path(file).parent)) for file in output)
         trial = next((place_and_trial[1] for place_and_trial in known if place_and_trial), None)
-        self.running[number] = Job(rule, tuple(output), tuple(logs), self.clock(), trial)
+        self.running[number] = Job(rule, tuple(output), tuple(logs), trial)
 
     def ended(self, number: int) -> str | None:
         """Note that a job has made its output; return a line of progress, None for an unknown job.
@@ -82,14 +68,11 @@ class Run:
         job = self.running.pop(number, None)
         if job is None:
             return None
-        ended_s, took_s = time.time(), self.clock() - job.began_s
-        output = job.output[0] if job.output else ""
-        add_job(JobTime(self.study.dataset, job.rule, output, ended_s - took_s, ended_s))
         outcome = changed = ""
         if job.trial:
             outcome, changed = self._trial_ended(job.trial)
         elif job.rule == BUILD:
-            server = Path(output).parent.name
+            server = Path(job.output[0]).parent.name
             self.unbuilt.pop(server, None)
             if not server_build.record_of(server).get("ok"):
                 outcome = f": failed; see {', '.join(job.logs)}"
@@ -144,13 +127,3 @@ def clock(elapsed_s: float) -> str:
     minutes, seconds = divmod(int(elapsed_s), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-
-
-def add_job(job: JobTime) -> None:
-    """Append a job that has made its output to the file."""
-    JOBS.parent.mkdir(exist_ok=True)
-    with JOBS.open("a", newline="") as rows:
-        writer = csv.writer(rows)
-        if not rows.tell():
-            writer.writerow(field.name for field in fields(JobTime))
-        writer.writerow(astuple(job))
