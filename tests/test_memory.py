@@ -1,13 +1,11 @@
 """The limit of a server's memory: the kernel or the trial enforces it, and the record has it."""
 
-import subprocess
 import sys
 
 import pytest
 from conftest import HUNG_S, wait_for
 
-from deathmatch.errors import UserError
-from deathmatch.hosts import cgroup, hardware, memory, throttle
+from deathmatch.hosts import cgroup, memory
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.process import Process
@@ -78,30 +76,6 @@ def test_the_kernel_kills_what_wants_more(here: Host, group):
     found = group.record()
     assert found["by"].startswith("a cgroup of version ") and found["breaches"] == 1
     assert found["peak_bytes"] is None or found["peak_bytes"] <= LIMIT_BYTES
-
-
-def test_a_limit_beside_a_quota(here: Host):
-    """In version 2 they share a group, which is the quota's to remove."""
-    side = files.testbed("netns").server.model_copy(
-        update={"cpu_share": 0.5, "cpu_period_us": 100_000}
-    )
-    try:
-        throttled = throttle.apply(here, side, "none", 1)
-    except UserError as error:
-        pytest.skip(f"no cgroup with a CPU quota can be made here: {error}")
-    folder = throttled.group.folder
-    made = memory.apply(here, side, throttled.group)
-    version = throttled.group.version
-    assert made.limit_bytes == int(0.75 * hardware.memory_bytes())
-    assert made.shared == (version == 2) == (made.group is throttled.group)
-    words = [*throttled.prefix(), *made.prefix(), "cat", "/proc/self/cgroup"]
-    joined = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    for one in (throttled.group, made.group):
-        assert one is None or f"/{one.folder.name}\n" in joined
-    made.end()
-    assert folder.exists()
-    throttled.end()
-    assert not folder.exists()
 
 
 def test_a_testbed_without_a_limit_has_none(here: Host):

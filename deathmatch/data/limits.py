@@ -102,15 +102,10 @@ def _cpu(given: Evidence) -> pl.DataFrame:
         known=pl.col(RUN_DELAYS[0]).count() > 1, reported_us=pl.col("reported_us").first(),
         **{name: _grown(name) for name in (*idle, *all_idle, "client_cpu_ns", *RUN_DELAYS)},
     )  # fmt: skip
-    # "cpu_quota_us 40000; cpu_period_us 100000; …"
-    quota, period = (
-        pl.col("throttle").str.extract(rf"cpu_{name}_us (\d+)").cast(pl.Float64)
-        for name in ("quota", "period")
-    )
     own = pl.col("server_cpus").list.len()
     together = pl.col("server_cpus").list.set_intersection("client_cpus").list.len() > 0
     given_cpus = given.trials.select(
-        *TRIAL, cpus=pl.min_horizontal(own.cast(pl.Float64), quota / period), all=own,
+        *TRIAL, all=own,
         together=together, one=(pl.col("clients") == 1) & ~together,
         rest=(pl.col("cpus") - own).eq(pl.col("client_cpus").list.len()),
         of_client=pl.col("client_cpus").list.len(),
@@ -127,7 +122,7 @@ def _cpu(given: Evidence) -> pl.DataFrame:
     # Division by a column: by a constant, the last bit would depend on the number of rows.
     return used.select(
         *KEY,
-        server_cpu_ratio=pl.col("used_ns") / (pl.col("took_ns") * pl.col("cpus")),
+        server_cpu_ratio=pl.col("used_ns") / (pl.col("took_ns") * pl.col("all")),
         server_wait_ratio=pl.when("known").then(waited_ns / (pl.col("took_ns") * pl.col("all"))),
         client_wait_ratio=pl.when("known", "one").then(
             pl.max_horizontal(lost, pl.col(RUN_DELAYS[1]) / pl.col("took_ns"))

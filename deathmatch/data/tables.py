@@ -68,7 +68,6 @@ _TRIALS = {
     "offering_us": pl.Int64,
     "testbed": pl.String,
     "descriptors": pl.Int64,
-    "throttle": pl.String,
     "server_cpus": pl.List(pl.Int64),
     "client_cpus": pl.List(pl.Int64),
     "clients": pl.Int64,

@@ -210,7 +210,6 @@ def trial_row(trial: dict) -> dict:
             for name in ("version", "outcome", "reason", "wall_us", "offering_us", "testbed")
         },
         "descriptors": trial["descriptors"],
-        "throttle": "; ".join(f"{k} {v}" for k, v in trial.get("throttle", {}).items()),
         **{
             name: machine.get(name)
             for name in ("cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain", "commit")

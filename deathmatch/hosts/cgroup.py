@@ -25,12 +25,6 @@ class Refused(Exception):
     """No group can be made here; the text has the reasons."""
 
 
-_ALSO = """
-parent=$1 group=$2
-echo "+$3" >"$parent/cgroup.subtree_control"
-shift 3
-while [ $# -gt 0 ]; do echo "$2" >"$group/$1"; shift 2; done
-"""
 # A killed process is a member until it is reaped.
 _REMOVE = """
 tries=0
@@ -51,20 +45,6 @@ class Group:
     host: Host
     folder: Path
     version: int
-
-    def also(self, controller: str, settings: Settings) -> bool:
-        """Add another controller to a group of version 2; return whether it is in force.
-
-        In version 2 a process has only one group.
-        """
-        if self.version != 2:
-            return False
-        words = [_ALSO, "sh", str(self.folder.parent), str(self.folder), controller]
-        try:
-            self.host.run("sh", "-ec", *words, *_pairs(settings[2]))
-        except UserError:
-            return False
-        return True
 
     def write_known(self, file: str, value: object) -> None:
         """Write a value into one of its files, if the kernel has the file."""

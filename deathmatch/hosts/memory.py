@@ -24,8 +24,6 @@ class Memory:
 
     limit_bytes: int | None = None
     group: Group | None = None
-    # Another controller owns the group and removes it.
-    shared: bool = False
     refused: str = ""
     # How often `watch` killed the server.
     caught: int = field(default=0)
@@ -44,7 +42,7 @@ class Memory:
         """Return the words before a command that put its process under the limit."""
         if self.limit_bytes is None:
             return []
-        joined = [self.group.joining()] if self.group and not self.shared else []
+        joined = [self.group.joining()] if self.group else []
         return cgroup.prefix(_FIRST, *joined)
 
     def breaches(self) -> int:
@@ -88,22 +86,17 @@ class Memory:
 
     def end(self) -> None:
         """Remove the group; its members must have ended."""
-        if self.group and not self.shared:
+        if self.group:
             self.group.remove()
         self.group = None
 
 
-def apply(host: Host, side: Side, group: Group | None = None) -> Memory:
-    """Limit the server's memory as its side says; `group` is the cgroup of its CPU quota, if any.
-
-    `memory_share` is of the host's memory.
-    """
+def apply(host: Host, side: Side) -> Memory:
+    """Limit the server's memory as its side says; `memory_share` is of the host's memory."""
     if side.memory_share is None:
         return Memory()
     limit_bytes = int(side.memory_share * hardware.memory_bytes(host.read))
     settings = {1: {"memory.limit_in_bytes": limit_bytes}, 2: {"memory.max": limit_bytes}}
-    if group and group.also("memory", settings):
-        return _without_swap(Memory(limit_bytes, group, shared=True))
     try:
         return _without_swap(Memory(limit_bytes, cgroup.make(host, "memory", settings)))
     except cgroup.Refused as error:

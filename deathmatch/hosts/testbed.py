@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import hardware, memory, network_settings, throttle
+from deathmatch.hosts import hardware, memory, network_settings
 from deathmatch.hosts.host import Connected, Host, dial
 from deathmatch.hosts.memory import Memory
-from deathmatch.hosts.throttle import Throttle
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
@@ -107,13 +106,9 @@ class Testbed:
             written[SERVER] = self.spec.server.cpus_all
         return {host.name: cpus(written[host.name], host.affinity()) for host in self.hosts}
 
-    def throttle(self, cpus: int) -> Throttle:
-        """Throttle the server as its side says, on that many CPUs: `throttle.apply`."""
-        return throttle.apply(self.server, self.spec.server, self.link, cpus)
-
-    def limit_memory(self, throttled: Throttle | None = None) -> Memory:
-        """Limit the server's memory as its side says; `throttled` is the throttle of its CPU."""
-        return memory.apply(self.server, self.spec.server, throttled and throttled.group)
+    def limit_memory(self) -> Memory:
+        """Limit the server's memory as its side says."""
+        return memory.apply(self.server, self.spec.server)
 
     def harness(self) -> dict[str, str]:
         """Return the tools of trials here: the clients' load generators, the server's kernel."""

@@ -16,7 +16,6 @@ from deathmatch.hosts.host import Host
 from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.process import Process
 from deathmatch.hosts.testbed import Testbed
-from deathmatch.hosts.throttle import Throttle
 from deathmatch.load import registry
 from deathmatch.load.generator import LoadGenerator, Part
 from deathmatch.measure import server_process
@@ -107,7 +106,6 @@ class Context:
     sample_interval_s: float
     # The CPUs of each host, by its name.
     cpus: dict[str, list[int]]
-    throttle: Throttle
     memory: Memory
     # For the placeholders of the server's command.
     values: dict[str, Level]
@@ -155,7 +153,6 @@ class Context:
         self.server.kill(self.server_pids(), server_process.STOP_TIMEOUT_S)
         self.accounting.end()
         self.memory.end()
-        self.throttle.end()
 
     def server_log(self) -> dict[str, int]:
         """Return how much of the server's output may be kept, and how much was left out."""
@@ -174,7 +171,7 @@ class Context:
 
 
 def prepare(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> Context:
-    """Assign the CPUs and throttle the server; raise UserError if that fails.
+    """Assign the CPUs and limit the server's memory; raise UserError if that fails.
 
     From now on this process and the agents avoid the server's CPUs, if there are others.
     """
@@ -182,12 +179,11 @@ def prepare(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> Context:
     cpus = hosts.cpus(level != "one")
     _keep_off(hosts, cpus)
     available = len(cpus["server"])
-    throttled = hosts.throttle(available)
-    limited = hosts.limit_memory(throttled)
+    limited = hosts.limit_memory()
     return Context(
         trial=trial, spec=spec, out=out, bed=hosts,
-        sample_interval_s=hosts.spec.sample_interval_s, cpus=cpus, throttle=throttled,
-        memory=limited, accounting=accounting.apply(hosts.server, throttled.group, limited.group),
+        sample_interval_s=hosts.spec.sample_interval_s, cpus=cpus,
+        memory=limited, accounting=accounting.apply(hosts.server, limited.group),
         values=trial.placeholders | {"workers": workers(level, available)},
         generator=registry.of_trial(spec),
     )  # fmt: skip

@@ -27,7 +27,7 @@ def start(context: Context) -> tuple[Running, str | None]:
             context.values, context.address, PORT, cpus=context.cpus["server"],
             log=context.out / "server.log",
             prefix=[
-                *context.throttle.prefix(), *context.memory.prefix(), *context.accounting.prefix(),
+                *context.memory.prefix(), *context.accounting.prefix(),
             ],
         )  # fmt: skip
     context.state.started.append(running.process)

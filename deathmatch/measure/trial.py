@@ -117,8 +117,6 @@ def measure_load(context: Context) -> dict:
         context.end()
         raise
     record["stops"] = [stop.record() for stop in context.state.stops]
-    if context.throttle.record:
-        record["throttle"] = context.throttle.record | context.throttle.stalls()
     record |= {
         "memory": context.memory.record(), "server_cpu": context.accounting.record(),
         "server_log": context.server_log(),

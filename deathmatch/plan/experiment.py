@@ -78,15 +78,11 @@ class Factor(Spec):
     server has the factor."""
     sysctl: Setting | None = None
     """The factor is this sysctl of the server's namespace, so every server has it."""
-    testbeds: dict[str, str] | None = None
-    """The testbed of a level, a file in config/testbeds/; default: the one chosen. Every server has
-    the factor."""
 
     @cached_property
     def of_harness(self) -> bool:
         """Whether the harness sets it, so that every server has it."""
-        own = (self.client, self.load, self.durations_s, self.sysctl, self.testbeds)
-        return any(own)
+        return any((self.client, self.load, self.durations_s, self.sysctl))
 
 
 class Churn(Spec):

@@ -347,7 +347,6 @@ class TrialRecord(RecordPart):
     full_conformance: Table | None = optional(
         "Older trials: which trial of the variant has the checks in full."
     )
-    throttle: Table | None = optional("Which quota and jitter are in force.")
     system_calls: RecordedCalls | None = optional(
         "The server's system calls, if they were counted."
     )

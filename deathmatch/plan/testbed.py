@@ -58,23 +58,9 @@ class ServerSide(Side):
 
     cpus_all: str | None = Field(None, pattern=CPUS)
     """The server's CPUs for variants with schedulers=all; default: `cpus`."""
-    cpu_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = None
-    """The share of each of its CPUs that the server may use, by a cgroup's quota; default: all of
-    it."""
-    cpu_period_us: int | None = Field(None, ge=1000, le=1_000_000)
-    """The length of the periods in which the share is counted."""
-    jitter: str | None = None
-    """Arguments of `netem` for what the server sends (tc-netem(8)); where the kernel has no netem,
-    it is not in force, and trial.json says so."""
     memory_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = None
     """The share of the machine's memory that the server may use, limited by a cgroup where one can
     be made; a server that exceeds it is killed, which is a result; default: all of it."""
-
-    @model_validator(mode="after")
-    def _share_of_a_period(self) -> "ServerSide":
-        if self.cpu_share is not None and self.cpu_period_us is None:
-            raise ValueError("`cpu_share` needs `cpu_period_us`")
-        return self
 
 
 class ClientSide(Side):
@@ -152,8 +138,6 @@ class Testbed(NamedSpec):
     @model_validator(mode="after")
     def _keys_of_its_kind(self) -> "Testbed":
         if self.kind == "ssh":
-            if self.server.jitter is not None:
-                raise ValueError("`jitter` is not for kind ssh: it would stay on a machine's link")
             return self
         for side in (self.server, *self.client_sides):
             for key in ("ssh", "folder", "python", "governor"):

@@ -109,7 +109,12 @@ class Trial(BaseModel):
 
         None if no rate is offered.
         """
-        return self._of_level("durations_s") or self.plan.duration_s
+        of_levels = (
+            (self.experiment.factors[name].durations_s or {}).get(level)
+            for name, level in self.variant.factors.items()
+            if name in self.experiment.factors
+        )
+        return next(filter(None, of_levels), self.plan.duration_s)
 
     @property
     def search(self) -> dict[str, Any] | None:
@@ -146,18 +151,6 @@ class Trial(BaseModel):
             overload_s = plan.overload_s or least_overload_s(self._load)
             asked |= {"overload_shares": plan.overload_shares, "overload_s": overload_s}
         return asked | ({BACKLOG: max(backlogs)} if backlogs else {})
-
-    def testbed(self, default: str) -> str:
-        """Return the testbed on which it runs: a level's own, or the default one."""
-        return self._of_level("testbeds") or default
-
-    def _of_level(self, key: str) -> Any:
-        """Return the value of a level in a table of its factor; None if no level has one."""
-        for name, level in self.variant.factors.items():
-            factor = self.experiment.factors.get(name)
-            if factor and (own := (getattr(factor, key) or {}).get(level)):
-                return own
-        return None
 
     @property
     def _load(self) -> dict[str, Any]:

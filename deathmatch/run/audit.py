@@ -27,7 +27,7 @@ def main(given: argparse.Namespace) -> int:
     audit.check_accepts(bed.accepts, f"config/testbeds/{bed.name}.toml, key accepts")
     audit.check_accepts(given.accept, "--accept")
     trials = matrix.trials(given.dataset or cli_config.check_file().get("dataset", ""))
-    specs = [trial.spec() for trial in trials if trial.testbed(bed.name) == bed.name]
+    specs = [trial.spec() for trial in trials]
     demand = audit.most(map(audit.trial_demand, specs))
     if bed.kind == "ssh":
         seen = _read(demand, ssh_testbed.connect(bed, {}))

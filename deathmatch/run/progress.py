@@ -54,18 +54,15 @@ def _churn_s(trial: Trial) -> float:
 def measured(trials: Iterable[Trial], testbed: str, root: Path = Path()) -> dict[Trial, dict]:
     """Return the records, as in `trial.json`, of the trials that need not be measured again.
 
-    They have the present specification and testbed; `testbed` is the default one. Raises UserError
-    that names every damaged record.
+    They have the present specification and testbed. Raises UserError that names every damaged
+    record.
     """
     return on_testbed(specified(trials, root), testbed)
 
 
 def on_testbed(measured: dict[Trial, dict], testbed: str) -> dict[Trial, dict]:
-    """Return the records of trials that would be measured on the same testbed now."""
-    return {
-        trial: record for trial, record in measured.items()
-        if record["testbed"] == trial.testbed(testbed)
-    }  # fmt: skip
+    """Return the records of trials that were measured on the same testbed."""
+    return {trial: record for trial, record in measured.items() if record["testbed"] == testbed}
 
 
 def specified(trials: Iterable[Trial], root: Path = Path()) -> dict[Trial, dict]:

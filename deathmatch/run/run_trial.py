@@ -38,7 +38,7 @@ UNMEASURED = 3
 def main(given: argparse.Namespace) -> int:
     """Run the trial named on the command line; return the exit status."""
     trial = matrix.find(given.trial.rstrip("/"))
-    bed = files.testbed(trial.testbed(given.testbed))
+    bed = files.testbed(given.testbed)
     _check_disk(trial.path)
     checkout.make_folders(trial.dataset, names=["data"])
     sandbox.die_with_owner()

@@ -30,7 +30,7 @@ CHECKSUMS = "checksums.sha256"
 SOURCES = "server_sha256"
 LONGEST_ROUND = dt.timedelta(hours=1)
 PROCESSOR = ("governors", "turbo", "smt_active")
-# A throttled server's cgroup has a different name in each trial.
+# A server's cgroup has a different name in each trial.
 GROUP = re.compile(r"/sys/fs/cgroup\S*")
 # Options of clients that do not change the load.
 PLACES = re.compile(r" --(?:source|start-at)=\S+")

@@ -12,7 +12,6 @@ from deathmatch.checks.findings import Finding
 from deathmatch.data import kernel_samples, limits, probes
 from deathmatch.data.strict.evidence import Evidence, Trial, fault
 from deathmatch.load import registry
-from deathmatch.plan import files
 from deathmatch.plan.experiment import expected_body
 from deathmatch.plan.record import BEFORE_WALL, ENDED_WELL, MEASURED, client_state, loads
 
@@ -139,19 +138,12 @@ def conformance(trial: Trial) -> Seen:
 
 
 def settings(trial: Trial) -> Seen:
-    """Kernel settings and CPU quota were those of the variant and the testbed."""
+    """Kernel settings were those of the variant."""
     record = trial.record
     seen = (record.get("sysctl") or {}).get("server", {})
     for name, value in trial.spec.get("sysctl", {}).items():
         if str(seen.get(name)).split() != str(value).split():
             yield "DM-SYSCTL", f"{name} was {seen.get(name)}, not {value}"
-    cpus = (record.get("cpus") or {}).get("server", [])
-    quota_us = (record.get("throttle") or {}).get("cpu_quota_us")
-    side = files.testbed(record["testbed"]).server
-    share = side.cpu_share
-    due_us = None if share is None else round(share * len(cpus) * side.cpu_period_us)
-    if quota_us != due_us:
-        yield "DM-THROTTLED", f"a quota of {quota_us} us, where the testbed has {due_us}"
 
 
 def other_work(trial: Trial) -> Seen:
