@@ -37,7 +37,6 @@ def evidence(behaviours: dict[str, dict], trials: int = 3) -> laws.Evidence:
             key = {"server": server, "variant": "v", "n": n}
             rows.append(key | {
                 "cpus": 2, "server_cpus": [0], "client_cpus": [1], "clients": 1,
-                "throttle": behaviour.get("throttle", ""),
             })  # fmt: skip
             counted = dict.fromkeys(COUNTED, 0) | {"time_us": 0}
             for rate in behaviour.get("rates_rps", RATES_RPS):
@@ -94,8 +93,6 @@ NULL_IS_LATE, NULL_IS_IN_TIME = {"null": LATE | {"cpu": 0.5}}, {"null": {}}
     (LATE, NULL_IS_IN_TIME, "server"),
     (LATE | {"cpu": 0.5}, NULL_IS_LATE, "testbed"),
     (LATE | {"cpu": 0.95}, NULL_IS_LATE, "server"),
-    (LATE | {"cpu": 0.39, "throttle": "cpu_quota_us 40000; cpu_period_us 100000"}, NULL_IS_LATE,
-     "server"),
     (LATE | {"overflow": 0.2, "burst": 2}, NULL_IS_LATE, "server"),
     (LATE | {"overflow": 0.2, "burst": 80}, NULL_IS_LATE, "testbed"),
     (LATE | {"state": "died"}, NULL_IS_LATE, "server"),

@@ -459,8 +459,8 @@ def test_a_caption_names_the_testbed_if_it_differs_from_that_of_the_dataset(tmp_
         return f"data/{dataset}/{experiment}/points.parquet"
 
     usual = measured("backlog", ["netns"] * 4, ["6.1"] * 4)
-    both_beds = measured("c10k", ["netns", "ec2-like"], ["6.1", "6.1"])
-    slow_bed = measured("dynamic", ["ec2-like"], ["6.1"])
+    both_beds = measured("c10k", ["netns", "four-hosts"], ["6.1", "6.1"])
+    slow_bed = measured("dynamic", ["four-hosts"], ["6.1"])
     new_kernel = measured("static", ["netns", "netns"], ["6.1", "6.2"])
     other_dataset = measured("backlog", ["netns"], ["5.4"], dataset="theirs")
     published_numbers = "data/published/walkin2009.csv"
@@ -470,7 +470,7 @@ def test_a_caption_names_the_testbed_if_it_differs_from_that_of_the_dataset(tmp_
     for sources in ([usual, published_numbers], [both_beds], []):
         assert provenance.difference(most, sources) == ""
     expected = {
-        slow_bed: "Measured on testbed ec2-like: 2 CPUs (Sempron), Linux 6.1.",
+        slow_bed: "Measured on testbed four-hosts: 2 CPUs (Sempron), Linux 6.1.",
         new_kernel: "Measured also on testbed netns: 2 CPUs (Sempron), Linux 6.2.",
         other_dataset: "Measured on testbed netns: 2 CPUs (Sempron), Linux 5.4.",
     }

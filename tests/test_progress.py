@@ -108,17 +108,6 @@ def test_a_trial_of_another_testbed_counts_against_mixed_toolchains_if_it_stays(
     whole.check_toolchain(here=False)
 
 
-def test_a_trial_compares_its_tools_with_those_of_its_own_kind_of_testbed(tmp_path, monkeypatch):
-    """A level may name a testbed of its own; the others run on the default one all the same."""
-    monkeypatch.chdir(tmp_path)
-    c10k = [trial for trial in matrix.trials("full") if trial.experiment.name == "c10k"]
-    own = next(trial for trial in c10k if trial.testbed("netns") == "ec2-like")
-    other = next(t for t in c10k if t.testbed("netns") == "netns" and t.server != own.server)
-    record(other, tmp_path)
-    found = run_trial.comparable(own, [own, other], "netns")
-    assert list(found) == [other]
-
-
 def test_a_trial_reads_no_more_records_than_it_needs_to_compare_tools(tmp_path, monkeypatch):
     """The records of its own server, and one readable record of another server."""
     monkeypatch.chdir(tmp_path)

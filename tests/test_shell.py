@@ -139,7 +139,7 @@ def test_no_network_no_terminal_and_no_rights_for_others_are_needed_once_it_is_s
     alone = ["unshare", *([] if AS_ROOT else ["--user", "--map-root-user"]), "--net", "--"]
     before = [*alone, "sh", "-c", 'umask 077; exec "$@"', "sh"]
     done = shell("--debian", "deathmatch", "list", "testbeds", before=before).succeeded()
-    assert "ec2-like  " in done.text
+    assert "netns  " in done.text
 
 
 @on_debian

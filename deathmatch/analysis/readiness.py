@@ -1,6 +1,6 @@
 """Costs of select, poll and epoll with idle connections, and the limit of select.
 
-In: points and trials of the experiments readiness and select-crash. Out: costs by level of
+In: points and trials of the experiments readiness and select-overload. Out: costs by level of
 idle connections as intervals, tables of system calls and of deaths, ratios between mechanisms.
 """
 
@@ -20,8 +20,6 @@ MECHANISMS = ["select", "poll", "epoll", "io_uring"]
 SATURATED = 0.9
 # A rate is served if at least this share of its requests has a reply.
 _SERVED = 0.95
-# The backlog of the chart of the crash.
-CRASH_BACKLOG = 128
 
 
 def steady_rate(points: pl.DataFrame) -> int:
@@ -149,10 +147,9 @@ def below_by_chance(changes: list[Level]) -> float:
 def overload_ratio(crash: pl.DataFrame, title: str) -> Interval:
     """Return the interval of a runtime's reply rate in overload on epoll over that on select.
 
-    Trials with CRASH_BACKLOG are compared, paired by round.
+    Trials are paired by round.
     """
-    mine = crash.filter(pl.col("title") == title, pl.col("backlog") == CRASH_BACKLOG)
-    rates = values(mine, REPLY_RATE_OVERLOAD, ["readiness"])
+    rates = values(crash.filter(title=title), REPLY_RATE_OVERLOAD, ["readiness"])
     mechanism = pl.col("readiness")
     name = REPLY_RATE_OVERLOAD.name
     return stats.ratio(rates, mechanism == "epoll", mechanism == "select", name)
@@ -179,28 +176,27 @@ def system_calls(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def deaths_by_rate(crash: pl.DataFrame) -> pl.DataFrame:
-    """Return the rates at which servers died with CRASH_BACKLOG, and in how many trials.
+    """Return the rates at which servers died, and in how many trials.
 
     Columns: title, readiness, the rate, trials, died, and the median reply rate.
     """
     return (
-        crash.filter(pl.col("backlog") == CRASH_BACKLOG)
-        .group_by("title", "readiness", RATE, maintain_order=True)
+        crash.group_by("title", "readiness", RATE, maintain_order=True)
         .agg(pl.len().alias("trials"), DIED.sum().alias("died"), pl.col(REPLY).median())
         .filter(pl.col("died") > 0)
     )
 
 
 def deaths(crash: pl.DataFrame) -> pl.DataFrame:
-    """Return how trials of the crash ended: a row a server, mechanism and backlog.
+    """Return how trials of the crash ended: a row a server and mechanism.
 
-    Columns: title, readiness, backlog, trials, died_trials, from_rps (the lowest rate at which one
+    Columns: title, readiness, trials, died_trials, from_rps (the lowest rate at which one
     died), descriptors (the most seen), and the client's errors at the rates at which it died.
     """
     errors = ("errors_connection_refused", "errors_connection_reset", "errors_client_timeout")
     return (
         crash.with_columns(dead=DIED)
-        .group_by("title", "readiness", "backlog", maintain_order=True)
+        .group_by("title", "readiness", maintain_order=True)
         .agg(
             pl.col("n").n_unique().cast(pl.Int64).alias("trials"),
             pl.col("n").filter("dead").n_unique().cast(pl.Int64).alias("died_trials"),
@@ -208,5 +204,5 @@ def deaths(crash: pl.DataFrame) -> pl.DataFrame:
             pl.col("server_descriptors_max").max().alias("descriptors"),
             *(pl.col(column).filter("dead").sum().alias(column) for column in errors),
         )
-        .sort("title", "backlog", "readiness")
+        .sort("title", "readiness")
     )

@@ -28,22 +28,19 @@ def by_idle(frame: pl.DataFrame, column: str, y_title: str) -> alt.Chart:
     )  # fmt: skip
 
 
-def crash(
-    points: pl.DataFrame, valid_points: pl.DataFrame
-) -> alt.VConcatChart | alt.ConcatChart | None:
+def crash(points: pl.DataFrame, valid: pl.DataFrame) -> alt.VConcatChart | alt.ConcatChart | None:
     """Return a panel for each runtime: reply rate against offered rate, and where it died.
 
     None where no runtime has a valid point.
     """
     deaths = readiness.deaths_by_rate(points)
-    drawn = valid_points.filter(pl.col("backlog") == readiness.CRASH_BACKLOG)
-    titles = drawn["title"].unique().sort()
+    titles = valid["title"].unique().sort()
     if titles.is_empty():
         return None
     # Two side by side fit a printed page with type of 7 pt.
     columns, width = (1, 330) if len(titles) == 1 else (2, 190)
     panels = [
-        _crash(drawn.filter(title=title), deaths.filter(title=title), width).properties(title=title)
+        _crash(valid.filter(title=title), deaths.filter(title=title), width).properties(title=title)
         for title in titles
     ]
     return theme.together(panels, columns)
