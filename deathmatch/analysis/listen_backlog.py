@@ -4,30 +4,19 @@ In: points, times and samples of the experiment, and the published values. Out: 
 and tables, and ratios between backlogs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
-from deathmatch.analysis import reply_rates, stats
-from deathmatch.analysis.by_trial import at_shared_rates
+from deathmatch.analysis import stats
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
 from deathmatch.quantities.definitions import CONNECTION_TIME, FAILED_CONNECTIONS
 
-_SCHEDULERS = {"one": "one scheduler", "all": "all schedulers"}
 LOSSES = ["overflows_per_connection", "retries_per_connection", "failed_percent", "median_ms"]
 QUEUE = ["accept_queue_limit", "accept_queue_connections"]
 # Twelve a decade from 0.1 ms to 10 s.
 TIMES_US = [round(100 * 10 ** (step / 12)) for step in range(12 * 5)]
-
-
-def top_rate(points: pl.DataFrame) -> int | None:
-    """Return the highest offered rate at which each variant has a point; None if there is none.
-
-    `points` are those of one server that count; the highest rates of some variants may not.
-    """
-    variants = points.partition_by("variant")
-    return at_shared_rates(variants)[0][RATE].max() if variants else None
 
 
 def published_curve(walkin: pl.DataFrame) -> pl.DataFrame:
@@ -36,29 +25,26 @@ def published_curve(walkin: pl.DataFrame) -> pl.DataFrame:
     return curve.select(RATE, "value", series=pl.lit("Misultin, backlog 30"))
 
 
-def in_overload(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
-    """Return the reply rate in overload by schedulers and backlog, ours and that of the graphs.
+def against_post(overload: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
+    """Return the reply rate in an overload by backlog on one scheduler, ours and the post's.
 
-    Columns: those of `reply_rates.in_overload`, `variant` in words, overload_rps (the median) and
-    published_rps. Rows that only one of the two has are included.
+    `overload` are probes with REPLY and their backlog. Columns: backlog, `variant` in words,
+    overload_rps (the median), trials, low, high and published_rps. Rows that only one of the two
+    has are included.
     """
     theirs = (
         walkin.filter(
-            pl.col("place").str.contains("backlog graphs"), system="Yucan", statistic="plateau"
+            pl.col("place").str.contains("backlog graphs"), system="Yucan", statistic="plateau",
+            schedulers="one",
         )
-        .group_by("schedulers", "backlog", maintain_order=True)
+        .group_by("backlog", maintain_order=True)
         .agg(published_rps=pl.col("value").max())
-    )
-    key = ["schedulers", "backlog"]
-    schedulers = pl.col("schedulers").replace(_SCHEDULERS)
+    )  # fmt: skip
     return (
-        reply_rates.in_overload(points, key)
-        .join(theirs, on=key, how="full", coalesce=True)
-        .sort(key, descending=[True, False])
-        .with_columns(
-            variant=pl.format("{}, backlog {}", schedulers, "backlog"),
-            overload_rps=pl.col("median"),
-        )
+        stats.summarise(overload, ["backlog"], REPLY)
+        .join(theirs, on="backlog", how="full", coalesce=True)
+        .sort("backlog")
+        .with_columns(variant=pl.format("backlog {}", "backlog"), overload_rps=pl.col("median"))
     )
 
 
@@ -67,24 +53,18 @@ def backlog_ratio(points: pl.DataFrame, above: int, below: int) -> Interval:
     return stats.ratio(points, pl.col("backlog") == above, pl.col("backlog") == below, REPLY)
 
 
-def unanswered(by_dataset: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return the connections without an answer, by dataset, backlog, rate and length of a point.
+def unanswered(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the connections without an answer, by cap, backlog, rate and length of a point.
 
-    `by_dataset` has the points that count, of one server. Columns: dataset, backlog,
-    offered_rate_rps, duration_s, trials, `least`, `median` and `most` of the trials' shares of
-    connections without an answer in percent, and the median of reply_rate_rps.
+    `points` are those that count, of one server. Columns: somaxconn, backlog, offered_rate_rps,
+    duration_s, trials, `least`, `median` and `most` of the trials' shares of connections without an
+    answer in percent, and the median of reply_rate_rps.
     """
-    key = ["dataset", "backlog", RATE, "duration_s"]
-    failed = FAILED_CONNECTIONS.of_trial.of_point()
-    frames = [
-        points.select(
-            pl.lit(dataset).alias("dataset"), "backlog", RATE, REPLY,
-            duration_s=pl.col("duration_us") / 1e6, failed=failed,
-        )
-        for dataset, points in by_dataset.items()
-    ]  # fmt: skip
+    key = ["somaxconn", "backlog", RATE, "duration_s"]
     return (
-        pl.concat(frames)
+        points.with_columns(
+            duration_s=pl.col("duration_us") / 1e6, failed=FAILED_CONNECTIONS.of_trial.of_point()
+        )
         .group_by(key, maintain_order=True)
         .agg(
             trials=pl.len().cast(pl.Int64),
@@ -93,7 +73,7 @@ def unanswered(by_dataset: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
             most=pl.max("failed"),
             reply_rate_rps=pl.median(REPLY),
         )
-        .sort("duration_s", "dataset", RATE, "backlog", descending=[True, False, False, False])
+        .sort("duration_s", RATE, "backlog", descending=[True, False, False])
     )
 
 
@@ -139,14 +119,3 @@ def losses(points: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     )
     longest = samples.group_by("backlog", maintain_order=True).agg(pl.col(QUEUE).max())
     return medians.join(longest, on="backlog", how="left").sort("backlog")
-
-
-def cap_ratios(points: pl.DataFrame) -> tuple[Interval, Interval]:
-    """Return the reply rate of 1024 under a cap of 128, over 1024 and over 128 under a cap of 4096.
-
-    Both are intervals of ratios paired by round.
-    """
-    cap, backlog = pl.col("somaxconn"), pl.col("backlog")
-    long = points.filter(backlog == 1024)
-    capped = points.filter(((backlog == 1024) & (cap == 128)) | ((backlog == 128) & (cap == 4096)))
-    return stats.ratio(long, cap == 128, cap == 4096, REPLY), backlog_ratio(capped, 1024, 128)

@@ -20,6 +20,7 @@ from deathmatch.plan.spec import Many, Spec
 
 FOLDER = ROOT / "data" / "published"
 CLAIMS, UNTESTED = FOLDER / "claims.toml", FOLDER / "untested.toml"
+EXPLORATORY = FOLDER / "exploratory.csv"
 
 FACTORS = {
     "williams2009": {"kernel_poll": pl.Boolean, "offered_rate_rps": pl.Int64},
@@ -142,6 +143,14 @@ def claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
 def untested(path: Path = UNTESTED) -> tuple[Untested, ...]:
     """Return the statements that no test here decides, in the file's order."""
     return _of_file(_UntestedFile, path, path.stat().st_mtime_ns).untested
+
+
+def exploratory() -> pl.DataFrame:
+    """Return the verdicts that earlier datasets gave on the claims of today.
+
+    Columns: claim, dataset, then, now (verdicts), then_effect, now_effect.
+    """
+    return pl.read_csv(EXPLORATORY).filter(pl.col("claim").is_in([one.id for one in claims()]))
 
 
 @cache
