@@ -1,50 +1,19 @@
 """Ten thousand WebSockets: latencies, memory and outcomes by server, with the post's own numbers.
 
-In: the experiment's points, times and seconds, and the values of Moritz 2012. Out: frames for
+In: the experiment's points, and the values of Moritz 2012. Out: frames for
 `deathmatch.paper.charts.c10k` and tables.
 """
 
 import polars as pl
 
-from deathmatch.analysis import stats, views
+from deathmatch.analysis import phrases, published, stats, views
+from deathmatch.analysis.stats import Interval
 from deathmatch.data import laws
-from deathmatch.data.laws.law import KEY
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
 
-# Our server and its schedulers -> the post's row of the same software. "all" is every core.
-PUBLISHED_SYSTEM = {
-    ("erlang-cowboy", "all"): "erlang-cowboy",
-    ("go-gonet", "all"): "go-gonet",
-    ("pypy-tornado", "all"): "pypy-tornado-N",
-    ("pypy-tornado", "one"): "pypy-tornado-1",
-    ("tornado-ws", "all"): "python-tornado-N",
-    ("tornado-ws", "one"): "python-tornado-1",
-    ("pypy-txws", "all-and-one"): "pypy-twisted-N",
-    ("pypy-txws", "one"): "pypy-twisted-1",
-    ("txws", "all-and-one"): "python-twisted-N",
-    ("txws", "one"): "python-twisted-1",
-    ("pypy-txws-0.7", "all-and-one"): "pypy-twisted-N",
-    ("pypy-txws-0.7", "one"): "pypy-twisted-1",
-    ("txws-0.7", "all-and-one"): "python-twisted-N",
-    ("txws-0.7", "one"): "python-twisted-1",
-    ("gevent-websocket", "all"): "python-gevent-websocket-N",
-    ("gevent-websocket", "all-and-one"): "python-gevent-websocket-N",
-    ("gevent-websocket", "one"): "python-gevent-websocket-1",
-    ("node-ws", "all"): "node-ws-cluster",
-    ("node-ws", "one"): "node-ws",
-    ("webbit", "all"): "java-webbit",
-    ("play", "all"): "scala-play",
-    ("snap-ws", "all"): "haskell-snap",
-    ("perl-ev-ws", "one"): "perl-ev",
-}
-# The environment of the post that each of ours corresponds to.
-PUBLISHED_ENVIRONMENT = {"unthrottled": "local", "ec2-like": "EC2"}
-ENVIRONMENT_TITLES = {"unthrottled": "unthrottled", "ec2-like": "EC2-like"}
 _PLACES = {"moritz2012-local": "local", "moritz2012-ec2": "EC2"}
 _STATISTICS = {"mean": "mean", "stddev": "stddev", "median": "p50", "p95": "p95", "p99": "p99",
                "p99.9": "p999"}  # fmt: skip
-QUANTILES = {"p01": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "p999": 0.999}
-_KEY = ["label", "server", "schedulers", "environment"]
 
 
 def as_planned(frame: pl.DataFrame) -> pl.DataFrame:
@@ -73,10 +42,7 @@ def published_rows(moritz: pl.DataFrame) -> pl.DataFrame:
 
 def with_published_system(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the frame with `post`, the name of the post's row of each server and schedulers."""
-    pairs = pl.DataFrame(
-        [(*ours, post) for ours, post in PUBLISHED_SYSTEM.items()],
-        schema=["server", "schedulers", "post"], orient="row",
-    )  # fmt: skip
+    pairs = published.systems().rename({"system": "post"})
     # A server without the factor runs on one CPU.
     return frame.join(
         pairs, how="left", left_on=["server", pl.col("schedulers").fill_null("one")],
@@ -96,7 +62,7 @@ def latency_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.Dat
         .with_columns(p95_ms=pl.col("message_latency_p95_us") / 1e3)
     )
     summary = stats.summarise(named, ["label", "post"], "p95_ms").rename({"median": "p95_ms"})
-    local = theirs.filter(pl.col("environment") == PUBLISHED_ENVIRONMENT["unthrottled"]).select(
+    local = theirs.filter(environment="local").select(
         "system", published_ms=pl.col("message_latency_p95_us") / 1e3
     )
     return (
@@ -106,35 +72,13 @@ def latency_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.Dat
     )
 
 
-def time_quantiles(times: pl.LazyFrame, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
-    """Return the quantiles of a quantity for each server and environment, its trials together.
-
-    Columns: label, server, schedulers, environment, limited, post, p01 to p999 in ms, as
-    `stats.quantiles` has them. Client-limited trials are left out, unless all of a server's are:
-    then `limited` is true.
-    """
-    points = laws.readable(points, quantity)
-    points = points.with_columns(limited=pl.col("client_limited").all().over(_KEY))
-    points = points.filter(pl.col("limited") | ~pl.col("client_limited"))
-    wanted = "messages_due" if quantity == "latency" else "connections_opened"
-    which = [*_KEY, "limited"]
-    points = points.with_columns(due=pl.sum(wanted).over(which))
-    bins = times.filter(pl.col("quantity") == quantity).collect()
-    chosen = bins.join(points.select(*KEY, "limited", "due"), on=KEY, maintain_order="left")
-    found = stats.quantiles(chosen, which, QUANTILES, due="due")
-    # Polars would multiply by the reciprocal, which adds digits.
-    ms = pl.col(*QUANTILES).map_elements(lambda us: us / 1e3, return_dtype=pl.Float64)
-    in_ms = found.with_columns(ms)
-    return with_published_system(in_ms).sort("p50", "p99", nulls_last=True)
-
-
 def connection_costs(points: pl.DataFrame) -> pl.DataFrame:
-    """Return each server's memory and CPU, unthrottled, sorted by memory.
+    """Return each server's memory and CPU, sorted by memory.
 
     Columns: label, `memory_kib` of a connection, `cpu_us` of a message, and the interval of each as
     low_… and high_….
     """
-    plain = points.filter(pl.col("environment") == "unthrottled").with_columns(
+    plain = points.with_columns(
         memory_kib=MEMORY_PER_CONNECTION.of_trial.of_point(),
         cpu_us=CPU_PER_REPLY.of_trial.of_point(),
     )
@@ -171,7 +115,7 @@ def losses_table(points: pl.DataFrame) -> pl.DataFrame:
             failed=pl.sum_horizontal(f"outcome_{outcome}" for outcome in failed),
             messages_lost=pl.col("messages_lost") + pl.col("messages_unsent"),
         )
-        .group_by("label", pl.col("environment").replace(ENVIRONMENT_TITLES), maintain_order=True)
+        .group_by("label", maintain_order=True)
         .agg(
             pl.col(
                 "connections", "held", "connection_timeouts", "late", "failed", "messages_due",
@@ -183,21 +127,17 @@ def losses_table(points: pl.DataFrame) -> pl.DataFrame:
             (pl.col("held") < pl.col("connections"))
             | (pl.sum_horizontal("connection_timeouts", "messages_lost", "messages_mismatched") > 0)
         )
-        .sort("environment", "label", descending=[True, False])
+        .sort("label")
     )  # fmt: skip
 
 
 def on_one_cpu(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points, unthrottled and on one CPU, that have a report."""
-    return points.filter(
-        ASKED,
-        pl.col("environment") == "unthrottled",
-        pl.col("schedulers").fill_null("one") == "one",
-    )
+    """Return the points on one CPU that have a report."""
+    return points.filter(ASKED, pl.col("schedulers").fill_null("one") == "one")
 
 
 def held(points: pl.DataFrame) -> pl.DataFrame:
-    """Return label, whole, late, outcome_completed of today's servers on one CPU, unthrottled.
+    """Return label, whole, late, outcome_completed of today's servers on one CPU.
 
     Whole: in every trial all connections were held and none timed out. Late: the connections not
     held had not been opened when the run ended.
@@ -211,3 +151,23 @@ def held(points: pl.DataFrame) -> pl.DataFrame:
         (accounted == pl.col("connections")).all().alias("late"),
         pl.col("outcome_completed").median(),
     ).sort("label")  # fmt: skip
+
+
+def timed_out_at_pace(points: pl.DataFrame) -> pl.DataFrame:
+    """Return how many connections timed out in trials at the pace of the post's client, on one CPU.
+
+    Columns: label, and INTERVAL of `connection_timeouts` over trials, the highest median first.
+    """
+    at_pace = on_one_cpu(views.subjects(points)).filter(opening=0)
+    timed_out = stats.summarise(at_pace, ["label"], "connection_timeouts")
+    return timed_out.sort("median", descending=True)
+
+
+def most_timed_out(timed_out: pl.DataFrame) -> str:
+    """Return which row of `timed_out_at_pace` has the most, and how many of the others have any."""
+    if not len(timed_out):
+        return f"connections that timed out: {phrases.NOT_MEASURED}"
+    most, others = timed_out.row(0, named=True), timed_out[1:]
+    lost = phrases.interval(Interval.from_row(most))
+    with_any = phrases.part((others["high"] > 0).sum(), len(others))
+    return f"{most['label']} lost {lost} of ten thousand, and {with_any} others lost any"

@@ -145,6 +145,12 @@ def untested(path: Path = UNTESTED) -> tuple[Untested, ...]:
     return _of_file(_UntestedFile, path, path.stat().st_mtime_ns).untested
 
 
+@cache
+def systems() -> pl.DataFrame:
+    """Return which of our servers is the system of a post: server, schedulers, system."""
+    return pl.read_csv(FOLDER / "systems.csv")
+
+
 def exploratory() -> pl.DataFrame:
     """Return the verdicts that earlier datasets gave on the claims of today.
 

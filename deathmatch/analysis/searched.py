@@ -118,6 +118,40 @@ def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     )
 
 
+def failures(probes: pl.DataFrame, by: list[str], share: float) -> pl.DataFrame:
+    """Return the requests that failed at a multiple of the capacity, by group.
+
+    Columns: `by`, trials, and medians over starts: `failed_percent` of the requests that were due,
+    and `timeout_percent`, the time-outs of all errors; null without an error.
+    """
+    due, errors = pl.col("due"), pl.col("errors_total")
+    known = offered_at(probes, share).filter(due > 0)
+    timeouts = pl.when(errors > 0).then(100 * pl.col("errors_client_timeout") / errors)
+    failed = 100 * (1 - pl.col("replies") / due).clip(lower_bound=0)
+    return known.group_by(by, maintain_order=True).agg(
+        trials=pl.len().cast(pl.Int64),
+        failed_percent=failed.median(), timeout_percent=timeouts.median(),
+    ).sort(by)  # fmt: skip
+
+
+def variant_ratios(probes: pl.DataFrame) -> pl.DataFrame:
+    """Return the capacity of each variant over that of the first of the same server.
+
+    Columns: variant, against and those of `stats.INTERVAL`, paired by round; of starts whose search
+    found a capacity.
+    """
+    found, rows = ends(probes).filter(outcome=FOUND), []
+    for _, mine in found.group_by("server", maintain_order=True):
+        first, *others = mine["label"].unique().sort()
+        for label in others:
+            of_both = stats.ratio(
+                mine, pl.col("label") == label, pl.col("label") == first, CAPACITY
+            )
+            rows.append({"variant": label, "against": first} | of_both.row)
+    names = {"variant": pl.String, "against": pl.String}
+    return pl.DataFrame(rows, schema=names | stats.INTERVAL).sort("variant")
+
+
 def table(capacities: pl.DataFrame, cost: pl.DataFrame) -> pl.DataFrame:
     """Return the printed table of `capacities` and `costs`, both by server and label.
 
