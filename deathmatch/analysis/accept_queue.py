@@ -20,8 +20,6 @@ SERVER = "acceptors"
 # The levels of the factors that a variant's name leaves out.
 DEFAULTS = {"accept": "one", "backlog": 128, "somaxconn": 4096, "abort_on_overflow": 0,
             "syncookies": 1, "schedulers": "one"}  # fmt: skip
-WAYS = ["one", "many", "several", "reuseport"]
-PLACES = ["accept queue", "application", "SYN queue"]
 VARIANTS = {
     "backlog 5": {"backlog": 5},
     "backlog 128": {},
@@ -62,26 +60,6 @@ def capacity_rps(points: pl.DataFrame) -> float | None:
     """Return the requests that one CPU can answer a second: connections over their CPU time."""
     cpu_ns = points["server_cpu_ns"].sum()
     return 1e9 * points["server_passive_opens"].sum() / cpu_ns if cpu_ns else None
-
-
-def waiting(samples: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
-    """Return how many connections wait in each of PLACES over the first trial of each way.
-
-    Columns: accept, time_s since the first sample, place, connections.
-    """
-    accepted = pl.col("server_established") - pl.col("accept_queue_connections")
-    first_trials = at_levels(samples, rate_rps, accept=None).filter(n=1)
-    first_trials = first_trials.with_columns(
-        time_s=(pl.col("time_us") - pl.col("time_us").min().over("variant")) / 1e6,
-        **{
-            "accept queue": pl.col("accept_queue_connections"),
-            "application": accepted.clip(0),
-            "SYN queue": pl.col("syn_queue_connections"),
-        },
-    )
-    return first_trials.unpivot(
-        PLACES, index=["accept", "time_s"], variable_name="place", value_name="connections"
-    ).drop_nulls()
 
 
 def time_shares(points: pl.DataFrame, times: pl.DataFrame, bin_ms: int) -> pl.DataFrame:

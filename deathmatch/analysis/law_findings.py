@@ -1,25 +1,20 @@
-"""Results of the laws in a dataset, and in result files that others published.
+"""Results of the laws in a dataset, and what limited its points.
 
-In: a dataset's tables; `data/published/results/`. Out: frames for tables and a figure.
+In: a dataset's tables. Out: frames for tables and a figure.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.data import laws, tables
+from deathmatch.data import laws, limits, tables
 from deathmatch.data.laws.law import KEY, RATE, Evidence
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.plan.paths import ROOT
 
-RESULTS = ROOT / "data" / "published" / "results"
-# The tolerance between rate × mean time and the number under way, in tables with few digits.
+# The tolerance between rate × mean time and the number under way.
 OFF = 0.1
-# A mean of fewer connections depends mostly on the sampling.
-FEWEST = 100
 _TABLES = ("trials", "points", "samples", "seconds")
 
 
@@ -91,77 +86,50 @@ def kept(given: Mapping[str, Evidence]) -> Kept:
     return Kept(sum(map(len, points)), broken, unsteady, unknown)
 
 
-def under_way(given: Mapping[str, Evidence]) -> pl.DataFrame:
-    """Return rate × mean time, and an independent count of the requests under way.
+def closed_loop(given: Mapping[str, Evidence]) -> pl.DataFrame:
+    """Return reply rate × mean service time over the connections, of each point in closed loop.
 
-    Columns: experiment, how ("closed loop" or "sampled"), product, counted, ratio. In closed loop
-    each connection has one request under way. httperf's connections are the trapezoidal mean of the
-    samples of its descriptors; only points where all were answered and FEWEST or more were under
-    way count.
+    Columns: experiment, ratio. Each connection has one request under way, so that it is 1
+    (Little 1961).
     """
     parts = [
-        _under_way(evidence).select(pl.lit(name).alias("experiment"), pl.all())
-        for name, evidence in given.items()
-        if evidence.client in ("httperf", "roundtrip")
-    ]
-    schema = {"experiment": pl.String, "how": pl.String, "product": pl.Float64,
-              "counted": pl.Float64}  # fmt: skip
-    whole = pl.concat([pl.DataFrame(schema=schema), *parts])
-    return whole.with_columns(ratio=pl.col("product") / pl.col("counted"))
-
-
-def _under_way(given: Evidence) -> pl.DataFrame:
-    whole = pl.col("errors_total") == 0
-    if given.client == "roundtrip":
-        points = given.with_counted("service_time").filter(whole, pl.col(RATE) == 0)
-        return points.select(
-            how=pl.lit("closed loop"),
-            product=pl.col("total_us") / pl.col("test_duration_us"),
-            counted=pl.lit(float(given.load["connections"])),
+        evidence.with_counted("service_time")
+        .filter(pl.col("errors_total") == 0, pl.col(RATE) == 0)
+        .select(
+            experiment=pl.lit(name),
+            ratio=pl.col("total_us")
+            / (pl.col("test_duration_us") * float(evidence.load["connections"])),
         )
-    held, before = pl.col("client_descriptors"), pl.col("client_descriptors").shift().over(KEY)
-    area = (held + before) / 2 * pl.col("time_us").diff().over(KEY)
-    sampled = (
-        given.during.with_columns(area=area)
-        .group_by(KEY, maintain_order=True)
-        .agg(pl.col("area").sum())
-    )
-    points = given.with_counted("connection_time").filter(whole).join(sampled, on=KEY)
-    product = pl.col("counted") * pl.col("connection_time_avg_us") / pl.col("test_duration_us")
-    compared = points.select(
-        how=pl.lit("sampled"), product=product, counted=pl.col("area") / pl.col("test_duration_us")
-    )
-    return compared.filter(pl.col("counted") >= FEWEST)
+        for name, evidence in given.items()
+        if evidence.client == "roundtrip"
+    ]
+    return pl.concat([pl.DataFrame(schema={"experiment": pl.String, "ratio": pl.Float64}), *parts])
 
 
-def off(products: pl.DataFrame) -> pl.DataFrame:
-    """Return how well `under_way` or `results` fit: how or title, n, off.
+def off(products: pl.DataFrame) -> int:
+    """Return the number of rows of `closed_loop` whose ratio is more than OFF from 1."""
+    return int(((products["ratio"] - 1).abs() > OFF).sum())
 
-    `off`: the number of rows whose ratio is more than OFF from 1.
+
+def limited(given: Mapping[str, Evidence]) -> pl.DataFrame:
+    """Return what limited the points of each experiment: experiment, limit, points, share_percent.
+
+    Limits that no point has are left out.
     """
-    by = "title" if "title" in products.columns else "how"
-    return products.group_by(by, maintain_order=True).agg(
-        n=pl.len().cast(pl.Int64),
-        off=((pl.col("ratio") - 1).abs() > OFF).sum().cast(pl.Int64),
+    counted = (
+        pl.concat(
+            [
+                pl.DataFrame(schema={"experiment": pl.String, "limit": pl.String}),
+                *(
+                    evidence.points.select(
+                        experiment=pl.lit(name), limit=pl.col("limit").fill_null(limits.UNKNOWN)
+                    )
+                    for name, evidence in given.items()
+                ),
+            ]
+        )
+        .group_by("experiment", "limit", maintain_order=True)
+        .agg(points=pl.len().cast(pl.Int64))
     )
-
-
-def sources() -> dict[str, dict]:
-    """Return the published result files by name: title, repository, path, commit, load."""
-    return tomllib.loads((RESULTS / "sources.toml").read_text())
-
-
-def results() -> pl.DataFrame:
-    """Return the published rows: title, system, product, counted, ratio.
-
-    `counted` is what the file says: its connections times the requests in flight on each.
-    """
-    parts = []
-    for name, about in sources().items():
-        rows = pl.read_csv(RESULTS / f"{name}.csv", schema_overrides={"rate_rps": pl.Float64})
-        parts.append(rows.select(
-            pl.lit(about["title"]).alias("title"), "system",
-            product=pl.col("rate_rps") * pl.col("latency_mean_us") / 1e6,
-            counted=pl.lit(float(about["connections"] * about["in_flight"])),
-        ))  # fmt: skip
-    return pl.concat(parts).with_columns(ratio=pl.col("product") / pl.col("counted"))
+    of_all = pl.col("points").sum().over("experiment")
+    return counted.with_columns(share_percent=100 * pl.col("points") / of_all)

@@ -14,9 +14,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from deathmatch.load import histogram
-from deathmatch.quantities.quantity import needed_samples
-
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 SEED = 2009
@@ -137,26 +134,6 @@ def ratios(frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str) -> 
 def ratio(frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str) -> Interval:
     """Return the interval of `column`'s ratio between two selections, as `ratios` has it."""
     return interval(ratios(frame, above, below, column))
-
-
-def quantiles(
-    histograms: pl.DataFrame, by: list[str], wanted: dict[str, float], due: str = ""
-) -> pl.DataFrame:
-    """Return for each group of `by` the quantiles `wanted`, {column: q}, in us.
-
-    `due` names a column with the number of samples that were due in the group: those that its bins
-    lack took longer than any (`histogram.quantile`). Default: all that were due are in the bins. A
-    quantile of too few samples (`needed_samples`) is null.
-    """
-    total = pl.col(due).first() if due else pl.col("count").sum()
-    known = [
-        pl.when(total >= needed_samples(q)).then(histogram.quantile(q, total)).alias(name)
-        for name, q in wanted.items()
-    ]
-    columns = ["time_us", "count", *([due] if due else [])]
-    groups = histograms.group_by(by, maintain_order=True)
-    ordered = groups.agg(pl.col(columns).sort_by("time_us", nulls_last=True)).explode(columns)
-    return ordered.group_by(by, maintain_order=True).agg(known)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases, reply_rates, stats
 from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
-from deathmatch.analysis.reply_rates import AT_TOP, RATE, REPLY, TOP
+from deathmatch.analysis.reply_rates import RATE, REPLY, TOP
 from deathmatch.data import laws, limits, table_files, tables
 from deathmatch.data.laws.law import KEY, TRIAL
 from deathmatch.load.generator import FIRST_WRONG
@@ -149,18 +149,6 @@ class Experiment:
         return self.points[RATE].max()
 
     @property
-    def common_rate(self) -> int | None:
-        """The highest rate that every variant except instruments was offered; None without one.
-
-        If only instruments ran, they count.
-        """
-        ours = subjects(self.points)
-        offered = (ours if len(ours) else self.points).select("server", "variant", RATE).unique()
-        variants = offered.select("server", "variant").n_unique()
-        counts = offered.group_by(RATE, maintain_order=True).len()
-        return counts.filter(pl.col("len") == variants)[RATE].max()
-
-    @property
     def rates(self) -> str:
         """The offered rates in words: those up to the highest, then the lower ends of others."""
         offered = reply_rates.with_top(self.points.filter(pl.col(RATE) > 0))
@@ -193,24 +181,6 @@ class Experiment:
         variants = self.trials.group_by("server", "variant", maintain_order=True)
         counts = variants.len()["len"]
         return phrases.span(str(counts.min() or 0), str(counts.max() or 0))
-
-    @property
-    def no_plateau(self) -> str:
-        """A sentence on variants whose trials were all client-limited at the highest rate.
-
-        Empty without a point.
-        """
-        if self.points.is_empty():
-            return ""
-        at = self.points.filter(AT_TOP)
-        hidden = at.group_by("label", maintain_order=True).agg(
-            limits.by_harness(at).all().alias("hidden")
-        )
-        labels = hidden.filter("hidden")["label"].sort().to_list()
-        if not labels:
-            return "Every variant has a trial that the client did not limit at the highest rate."
-        names = "; ".join(labels)
-        return f"Not drawn, as the client limited every trial at the highest rate: {names}."
 
     @property
     def machine(self) -> dict:

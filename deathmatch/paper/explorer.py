@@ -42,7 +42,7 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
     parts = [variants.rows(dataset, name, roles) for name in sorted(trials["experiment"].unique())]
     rows = {
         kind: [row for part in parts for row in getattr(part, kind)]
-        for kind in ("variants", "rates", "times", "trials")
+        for kind in ("variants", "rates", "trials")
     }
     measured = {row["experiment"] for row in rows["variants"]}
     specs = [spec for spec in known if spec.name in measured]

@@ -1,4 +1,4 @@
-"""The charts of the accept queue: places, connection times, outcomes.
+"""The charts of the accept queue: connection times, outcomes.
 
 In: frames of `deathmatch.analysis.accept_queue`. Out: charts.
 """
@@ -13,25 +13,8 @@ from deathmatch.paper import theme
 LAST_S = 9
 # Rarer bins, of 100 connections, are not drawn.
 LEAST_PERCENT = 0.01
-# Shares from here on have room for their number.
-_LABELLED_PERCENT = 5
 _BLUES = ["#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
 _SYNS = ["first SYN", "2nd SYN", "3rd SYN", "4th SYN"]
-
-
-def waiting(waits: pl.DataFrame) -> alt.VConcatChart | alt.ConcatChart:
-    """Return a panel for each way of accepting in `waiting`: connections by place over time."""
-    known = waits["accept"].unique().to_list()
-    panels = [
-        theme.lines(
-            waits.filter(accept=way), "time_s", "connections", "place", order=accept_queue.PLACES,
-            width=400, height=150, x_title="time since the first connection (s)",
-            y_title="connections waiting",
-        ).properties(title=way)
-        for way in accept_queue.WAYS
-        if way in known
-    ]  # fmt: skip
-    return theme.together(panels)
 
 
 def drawn(shares: pl.DataFrame) -> pl.DataFrame:
@@ -80,34 +63,8 @@ def _times(shares: pl.DataFrame, name: str) -> alt.LayerChart:
 
 def outcomes(account: pl.DataFrame) -> alt.LayerChart:
     """Return one stacked bar for each variant of `account`."""
-    share = pl.col("share_percent")
-    stacked = account.with_columns(
-        end=share.cum_sum().over("variant"),
-        dark=pl.col("outcome").is_in(OUTCOMES[2:4]),
-        text=pl.when(share >= _LABELLED_PERCENT).then(
-            share.round(0).cast(pl.Int64).cast(pl.String)
-        ),
-    ).with_columns(start=pl.col("end") - share, middle=pl.col("end") - share / 2)
-    order = list(accept_queue.VARIANTS)
-    y = alt.Y("variant:N", sort=order, title=None, axis=alt.Axis(labelLimit=240))
-    base = alt.Chart(stacked).encode(y=y)
-    colours = alt.Scale(domain=OUTCOMES, range=[*_BLUES, theme.PALETTE[1], "#333333"])
-    x_scale = alt.Scale(domain=[0, 100], nice=False)
-    bars = base.mark_bar(height=14).encode(
-        x=alt.X("start:Q", title="of 100 connections offered", scale=x_scale),
-        x2="end:Q",
-        color=alt.Color("outcome:N", scale=colours, title=None, legend=alt.Legend(columns=3)),
-        tooltip=theme.axes.tooltip(stacked, variant=None, outcome=None, share_percent="of 100"),
-    )
-    on_dark = "datum.dark || datum.outcome == 'reset'"
-    text = (
-        base.transform_filter("datum.text != null")
-        .mark_text()
-        .encode(
-            x="middle:Q",
-            text="text:N",
-            color=alt.condition(on_dark, alt.value("white"), alt.value("black")),
-        )
-        .properties(name="inside")
-    )
-    return (bars + text).properties(width=440, height=18 * stacked["variant"].n_unique())
+    return theme.stacks(
+        account, "variant", "outcome", "share_percent", order=list(accept_queue.VARIANTS),
+        colours=dict(zip(OUTCOMES, [*_BLUES, theme.PALETTE[1], "#333333"])),
+        dark=[*OUTCOMES[2:4], "reset"], x_title="of 100 connections offered",
+    )  # fmt: skip

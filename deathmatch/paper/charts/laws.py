@@ -1,4 +1,4 @@
-"""The chart of Little's law: rate × mean time against what is known to be under way.
+"""The chart of what limited the points of each experiment.
 
 In: frames of `deathmatch.analysis.law_findings`. Out: a chart.
 """
@@ -6,36 +6,23 @@ In: frames of `deathmatch.analysis.law_findings`. Out: a chart.
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis.law_findings import OFF
+from deathmatch.data import limits
 from deathmatch.paper import theme
 
+LIMITED_BY = {
+    limits.NONE: "nothing", limits.SERVER: "the server", limits.TESTBED: "the testbed",
+    limits.CLIENT: "the client", limits.OTHER: "other load", limits.UNKNOWN: "not known",
+}  # fmt: skip
+_COLOURS = ["#C6DBEF", "#2171B5", "#FDD0A2", "#D95F02", "#666666", "#DDDDDD"]
 
-def little(products: pl.DataFrame) -> alt.LayerChart:
-    """Return a dot for each row of `where`, `counted` and `ratio`, over a band of OFF about 1."""
-    order = products["where"].unique(maintain_order=True).to_list()
-    band = alt.Chart(pl.DataFrame({"low": [1 - OFF], "high": [1 + OFF]})).mark_rect(
-        color=theme.GREY, opacity=0.2
-    )
-    exact = alt.Chart(pl.DataFrame({"one": [1.0]})).mark_rule(color=theme.GREY)
-    y = alt.Scale(type="log", nice=False)
-    dots = (
-        alt.Chart(products)
-        .mark_point(size=26, strokeWidth=1.2)
-        .encode(
-            x=alt.X(
-                "counted:Q", scale=alt.Scale(type="log"), title="requests or connections under way"
-            ),
-            y=alt.Y("ratio:Q", scale=y, title="rate × mean time ÷ under way"),
-            color=alt.Color(
-                "where:N", title=None, sort=order,
-                legend=alt.Legend(columns=1, labelLimit=420),
-                scale=alt.Scale(domain=order, range=theme.PALETTE[: len(order)]),
-            ),
-            shape=alt.Shape("where:N", sort=order, title=None, legend=None),
-            tooltip=theme.axes.tooltip(
-                products, where="of", counted="under way", ratio="rate × mean time ÷ under way"
-            ),
-        )
+
+def limited(shares: pl.DataFrame) -> alt.LayerChart:
+    """Return a bar for each experiment of `law_findings.limited`."""
+    known = shares.with_columns(by=pl.col("limit").replace_strict(LIMITED_BY))
+    there = known["by"].unique().to_list()
+    colours = dict(zip(LIMITED_BY.values(), _COLOURS))
+    return theme.stacks(
+        known, "experiment", "by", "share_percent", order=sorted(known["experiment"].unique()),
+        colours={name: colour for name, colour in colours.items() if name in there},
+        dark=["the server", "the client", "other load"], x_title="of 100 points",
     )  # fmt: skip
-    layers = [band.encode(y="low:Q", y2="high:Q"), exact.encode(y="one:Q"), dots]
-    return alt.layer(*layers).properties(width=430, height=260)

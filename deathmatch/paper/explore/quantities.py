@@ -1,47 +1,40 @@
 """The quantities that the explorer shows of a variant.
 
-Each is one of `deathmatch.quantities`, one number a trial, or a quantile of the times at the
-highest offered rate.
+Each is one of `deathmatch.quantities`, one number a trial.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from deathmatch.quantities.definitions import (
+    CAPACITY,
     CPU_PER_REPLY,
     LARGEST_RSS,
-    OVERLOAD,
     QUANTITIES,
     SWITCHES_PER_REPLY,
 )
-from deathmatch.quantities.quantity import OVER_TRIALS, Quantity
+from deathmatch.quantities.quantity import Quantity
 
 
 @dataclass(frozen=True)
 class Shown:
     """One column of the explorer; `name` is its key, with its unit.
 
-    `quantity` says how it is computed; without one, `share` is a quantile of the times. `scale` is
-    from the quantity's unit to that of the name. `definition` is the same in words.
+    `quantity` says how it is computed, `definition` the same in words. `scale` is from the
+    quantity's unit to that of the name.
     """
 
     name: str
     title: str
     unit: str
     definition: str
-    quantity: Quantity | None = None
-    share: float = 0.0
+    quantity: Quantity
     scale: float = 1.0
 
 
 def _shown(name: str) -> Shown:
     quantity = QUANTITIES[name]
     return Shown(name, quantity.title, quantity.unit, quantity.definition, quantity)
-
-
-def _time(name: str, title: str, share: float) -> Shown:
-    words = f"{title}: of all connections or requests of a trial at the highest rate; {OVER_TRIALS}"
-    return Shown(name, title, "µs", words, share=share)
 
 
 ERRORS = replace(_shown("error_ratio"), name="error_percent", title="errors", unit="%", scale=100)
@@ -51,10 +44,6 @@ WRONG = replace(
 _CPU = _shown(CPU_PER_REPLY.name)
 _COST = [_CPU, _shown(SWITCHES_PER_REPLY.name), _shown(LARGEST_RSS.name)]
 _RESPONSE = _shown("response_time_mean_us")
-_TIMES = [
-    _time("time_p50_us", "median time", 0.5),
-    _time("time_p99_us", "99th percentile of the time", 0.99),
-]
 _MESSAGES = [
     _shown(name)
     for name in (
@@ -68,8 +57,8 @@ _PACING = [_shown("client_step_us"), _shown("client_hold_us")]
 
 # By load generator, what is shown of a whole sweep, and of each offered rate.
 OF_SWEEPS = {
-    "httperf": [_shown(OVERLOAD), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:], _RESPONSE],
-    "roundtrip": [_shown(OVERLOAD), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:]],
+    "httperf": [_shown(CAPACITY.name), _CPU, ERRORS, WRONG, *_COST[1:], _RESPONSE],
+    "roundtrip": [_shown(CAPACITY.name), _CPU, ERRORS, WRONG, *_COST[1:]],
     "wsload": [*_MESSAGES, _CPU, *_PACING, *_COST[1:]],
     None: [_shown("bytes_per_message")],
 }
@@ -77,16 +66,6 @@ OF_RATES = {
     "httperf": [_shown("reply_rate_rps"), _CPU, ERRORS, WRONG, _RESPONSE, *_COST[1:]],
     "roundtrip": [_shown("reply_rate_rps"), _CPU, ERRORS, WRONG, *_COST[1:]],
 }
-
-# The histogram of the time that a user waits: the first of these that the client recorded. A
-# closed loop has no intended send, so it has no latency.
-TIMED = {
-    "httperf": ["connection_time"],
-    "roundtrip": ["latency", "service_time"],
-    "wsload": ["latency"],
-}
-# The quantiles at which the distribution of times is drawn.
-SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 
 
 def named(clients: Iterable[str | None]) -> dict[str, Shown]:

@@ -1,4 +1,4 @@
-"""The explorer's rows of measurements: of each variant, offered rate, quantile and trial.
+"""The explorer's rows of measurements: of each variant, offered rate and trial.
 
 In: one experiment of one dataset (`deathmatch.analysis.views`). Out: lists of dicts with numbers
 and text alone. A measured quantity is [median, low, high, trials], of the interval that figures
@@ -12,14 +12,15 @@ from math import isfinite
 
 import polars as pl
 
-from deathmatch.analysis import by_trial, card, classes, reply_rates, stats, systems, views
+from deathmatch.analysis import by_trial, card, classes, searched, stats, systems, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.views import LABEL_FACTORS
+from deathmatch.capacity_search import search
 from deathmatch.data import limits
 from deathmatch.paper.explore import quantities
 from deathmatch.paper.explore.quantities import Shown
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import IN_FULL, OVERLOAD, hardest
+from deathmatch.quantities.definitions import CAPACITY
 from deathmatch.quantities.quantity import WRONG
 
 DIGITS = 5
@@ -37,7 +38,6 @@ class Rows:
 
     variants: list[dict]
     rates: list[dict]
-    times: list[dict]
     trials: list[dict]
 
 
@@ -47,36 +47,31 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
     labelled = tuple(factor for factor in spec.factors if factor not in LABEL_FACTORS)
     seen = views.Experiment(dataset, name, labelled)
     if seen.trials.is_empty():
-        return Rows([], [], [], [])
+        return Rows([], [], [])
     over = axis(seen.trials, list(spec.factors))
     without = {factor: spec.factors[factor].default for factor in labelled if factor != over}
     series = _labels(views.label(seen.trials, without))
     ranked = seen.ranked(seen.points)
     parts = ranked.partition_by(_VARIANT, as_dict=True, maintain_order=True)
-    times = _quantiles(seen)
     plain = {
         tuple(row) for row in views.default_variants(seen.trials, name).select(_VARIANT).rows()
     }
     labels, alarms, classed = _labels(seen.trials), card.alarms(seen), _classes(seen)
     of_sweep = quantities.OF_SWEEPS.get(spec.client, ())
-    at = quantities.SHARES.index
-    cells = {one.name: _cells(ranked, one, _VARIANT) for one in of_sweep if one.quantity}
+    cells = {
+        one.name: _capacities(seen) if one.quantity is CAPACITY else _cells(ranked, one, _VARIANT)
+        for one in of_sweep
+    }
     of_it = {"experiment": name}
     rates = [of_it | row for row in _of_rates(ranked, spec.client)]
-    shown_rows = Rows([], rates, [], _trials(seen))
+    shown_rows = Rows([], rates, _trials(seen))
     for key, trials in seen.trials.partition_by(
         _VARIANT, as_dict=True, maintain_order=True
     ).items():
         points = parts.get(key, ranked.clear())
         first = trials.row(0, named=True)
         base = of_it | dict(zip(_VARIANT, key))
-        own = times.get(key, {})
-        sweep = {
-            one.name: cells[one.name].get(key)
-            if one.quantity
-            else measured([times_us[at(one.share)] for times_us in own.values()])
-            for one in of_sweep
-        }
+        sweep = {name: known.get(key) for name, known in cells.items()}
         shown_rows.variants.append(
             base
             | {
@@ -95,12 +90,6 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
             }
             | sweep
         )
-        if own:
-            shares = zip(quantities.SHARES, zip(*own.values(), strict=True), strict=True)
-            shown_rows.times.extend(
-                base | {"share": share, "time_us": measured(list(times_us))}
-                for share, times_us in shares
-            )
     return shown_rows
 
 
@@ -144,14 +133,18 @@ def _cells(points: pl.DataFrame, shown: Shown, by: list[str]) -> dict[tuple, lis
     by_level: dict[tuple, list[float]] = {}
     for *levels, _, value in by_trial.values(valid, shown.quantity, by).iter_rows():
         by_level.setdefault((*levels,), []).append(value)
-    in_full = set()
-    if shown.quantity.name == OVERLOAD:
-        trials = valid.group_by(*by, "n", maintain_order=True).agg(full=IN_FULL)
-        in_full = {*trials.filter("full").select(by).iter_rows()}
-    return {
-        levels: measured(values, shown.scale, levels in in_full)
-        for levels, values in by_level.items()
-    }
+    return {levels: measured(values, shown.scale) for levels, values in by_level.items()}
+
+
+def _capacities(seen: views.Experiment) -> dict[tuple, list | None]:
+    """Return the capacity of each variant; a bound where only the client's limit was found."""
+    known = {}
+    for key, own in searched.ends(seen.probes).group_by(_VARIANT, maintain_order=True):
+        found, limited = (own.filter(outcome=end) for end in (search.FOUND, search.CLIENT))
+        bound = not len(found) and len(limited) > 0
+        values = (limited if bound else found)[CAPACITY.name].to_list()
+        known[key] = measured(values, at_least=bound)
+    return known
 
 
 def _why(trials: pl.DataFrame, points: pl.DataFrame) -> str:
@@ -174,36 +167,6 @@ def _of_rates(points: pl.DataFrame, client: str | None) -> list[dict]:
         | {name: known.get(levels) for name, known in cells.items()}
         for levels in rates.iter_rows()
     ]  # fmt: skip
-
-
-def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[int | None]]]:
-    """Return {(server, variant): {n: times in us}} at the hardest load, of `SHARES`.
-
-    Only of points that show the server. A quantile of too few times is None.
-    """
-    timed = quantities.TIMED.get(seen.spec.client)
-    if timed is None or seen.points.is_empty():
-        return {}
-    closed = hardest(seen.points[RATE]) == 0
-    shown = seen.ranked(seen.valid_points).filter(
-        reply_rates.at_rate(0) if closed else reply_rates.AT_TOP
-    )
-    by = [*_VARIANT, "n"]
-    bins = (
-        seen.times_of(shown)
-        .filter(pl.col("quantity").is_in(timed))
-        .select(*by, "quantity", "time_us", "count")
-        # The whole table would take too much memory.
-        .collect(engine="streaming")
-    )
-    quantity = next((name for name in timed if name in bins["quantity"]), timed[0])
-    bins = bins.filter(pl.col("quantity") == quantity)
-    wanted = {str(share): share for share in quantities.SHARES}
-    by_variant: dict[tuple[str, str], dict[int, list[int | None]]] = {}
-    for row in stats.quantiles(bins, by, wanted).to_dicts():
-        by_trial = by_variant.setdefault((row["server"], row["variant"]), {})
-        by_trial[row["n"]] = [row[name] for name in wanted]
-    return by_variant
 
 
 def _labels(trials: pl.DataFrame) -> dict[tuple[str, str], str]:

@@ -12,6 +12,7 @@ Column names end in their unit, and axis titles are made from them unless given.
 
 from deathmatch.paper.theme.axes import GREY, PALETTE, config, register, title
 from deathmatch.paper.theme.curves import dots, lines, multiples, together
+from deathmatch.paper.theme.stacks import stacks
 
 __all__ = [
     "GREY",
@@ -21,6 +22,7 @@ __all__ = [
     "lines",
     "multiples",
     "register",
+    "stacks",
     "title",
     "together",
 ]

@@ -170,14 +170,10 @@ function chartsOf(experiment, variants, named, series) {
       add(heading, "by variant", values, (all) => dots(all, heading));
     }
   }
-  if (rates.length <= 1) {
-    for (const name of DATA.of_sweep[experiment]) {
-      const values = variants.filter((row) => row[name]).map((row) => value(shownOf(name, row[name]), { at: named(row) || "default", series: "" }));
-      add(headingOf(name), "by variant", values, (all) => dots(all, headingOf(name)));
-    }
+  // A capacity has no offered rate.
+  for (const name of DATA.of_sweep[experiment].filter((each) => rates.length <= 1 || each === "capacity_rps")) {
+    const values = variants.filter((row) => row[name]).map((row) => value(shownOf(name, row[name]), { at: named(row) || "default", series: "" }));
+    add(headingOf(name), "by variant", values, (all) => dots(all, headingOf(name)));
   }
-  const times = shown.flatMap((row) => (TIMES_OF.get(keyOf(row)) ?? []).filter((each) => each.time_us && each.time_us[0] > 0)
-    .map((each) => value(each.time_us.map((end, at) => (at < 3 && end !== null ? end / 1000 : end)), { x: `${Number((100 * each.share).toPrecision(4))} %`, at: `${Number((100 * each.share).toPrecision(4))} %`, series: named(row) })));
-  add("Times at the highest load (ms)", "by percentile", times, (all) => curves(all, "percentile", "time (ms)", { ordinal: true, log: true }));
   return found;
 }

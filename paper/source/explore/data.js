@@ -5,7 +5,6 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const objects = ({ columns, rows }) => rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
 const VARIANTS = objects(DATA.variants);
 const RATES = objects(DATA.rates);
-const TIMES = objects(DATA.times);
 const TRIALS = objects(DATA.trials);
 const SERVERS = new Map(DATA.servers.map((server) => [server.server, server]));
 const EXPERIMENTS = new Map(DATA.experiments.map((experiment) => [experiment.experiment, experiment]));
@@ -22,7 +21,6 @@ function grouped(rows) {
 const RATES_OF = grouped(RATES);
 // The last trial of each variant.
 const LAST_OF = new Map([...grouped(TRIALS)].map(([key, trials]) => [key, trials.reduce((one, other) => (other.started_at > one.started_at ? other : one))]));
-const TIMES_OF = grouped(TIMES);
 
 const titleOf = (server) => SERVERS.get(server)?.title ?? server;
 const experimentOf = (name) => EXPERIMENTS.get(name)?.title ?? name;

@@ -15,7 +15,7 @@ function quoted(value) {
 // A measured quantity takes five columns: median, ends of the interval, trials, and whether it is
 // only a lower bound.
 function csv(rows, columns) {
-  const measured = (name) => name in DATA.quantities || name === "time_us";
+  const measured = (name) => name in DATA.quantities;
   const head = columns.flatMap((name) => (measured(name) ? ENDS.map((end) => name + end) : [name]));
   const lines = rows.map((row) => columns.flatMap((name) => {
     if (!measured(name)) return [row[name]];

@@ -18,7 +18,7 @@ function measuredIn(experiment, variants, named, series) {
   const panels = chartsOf(experiment, variants, named, series).map(chart);
   const left = variants.length - few(variants).length;
   return made("section", {}, made("h3", {}, about.title), made("p", { class: "soft" }, about.question),
-    left ? made("p", { class: "soft" }, `Charts over the offered rate or the percentile show ${variants.length - left} of ${variants.length} variants; the tables and the CSV have all.`) : null,
+    left ? made("p", { class: "soft" }, `Charts over the offered rate show ${variants.length - left} of ${variants.length} variants; the tables and the CSV have all.`) : null,
     panels.length ? made("div", { class: "panels" }, panels)
       : made("p", { class: "note" }, "No point of these trials shows the server: the trials below say why."));
 }
@@ -85,7 +85,7 @@ function serverView(main, name) {
     const withRaw = () => rows(TRIALS)().map((trial) => ({ ...trial, raw: rawOf(trial) }));
     main.append(made("p", { class: "tools" }, linkTo("Compare it", "compare", "", { servers: name }),
       saves("Variants as CSV", `${name}-variants`, null, rows(VARIANTS)), saves("Rates as CSV", `${name}-rates`, null, rows(RATES)),
-      saves("Times as CSV", `${name}-times`, null, rows(TIMES)), saves("Trials as CSV", `${name}-trials`, null, withRaw)));
+      saves("Trials as CSV", `${name}-trials`, null, withRaw)));
   } else {
     main.append(made("p", { class: "note" }, server.not_run ? `It was not run: ${server.not_run}` : "It was not measured in this dataset."));
   }
