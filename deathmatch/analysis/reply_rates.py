@@ -8,9 +8,6 @@ from deathmatch.data import limits
 from deathmatch.quantities.definitions import hardest_of
 from deathmatch.quantities.quantity import RATE, REPLY, TOP
 
-# For the captions of figures that mark `at_least`.
-ARROWHEAD = "Arrowhead: answered that rate in full, and may do more."
-
 
 def with_top(points: pl.DataFrame) -> pl.DataFrame:
     """Return points with TOP; points of a store, without an offered rate, as they are."""

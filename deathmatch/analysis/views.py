@@ -6,9 +6,9 @@ from functools import cached_property
 
 import polars as pl
 
-from deathmatch.analysis import phrases, reply_rates, stats
-from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
-from deathmatch.analysis.reply_rates import RATE, REPLY, TOP
+from deathmatch.analysis import phrases, reply_rates
+from deathmatch.analysis.by_trial import counted, rounds_of_all
+from deathmatch.analysis.reply_rates import RATE, TOP
 from deathmatch.data import laws, limits, table_files, tables
 from deathmatch.data.laws.law import KEY, TRIAL
 from deathmatch.load.generator import FIRST_WRONG
@@ -18,7 +18,7 @@ from deathmatch.plan.experiment import Experiment as Spec
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import CONFIGURATION
 from deathmatch.quantities.definitions import DIED
-from deathmatch.quantities.quantity import ALL_ANSWERED, WRONG, of_experiment
+from deathmatch.quantities.quantity import WRONG, of_experiment
 
 # Factors in labels, as words after the title; the others are axes of figures.
 LABEL_FACTORS = (CONFIGURATION, "readiness", "schedulers", "max_connections", "opening", "run",
@@ -359,24 +359,3 @@ def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
     return frame.filter(
         chosen.is_null() | pl.col(CONFIGURATION).is_null() | (pl.col(CONFIGURATION) == chosen)
     )
-
-
-def floors(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the reply rate of the null server, and of the fastest other one, at their top rates.
-
-    Columns: `who`, those of `stats.INTERVAL`, and `at_least`: whether that is all that was offered.
-    Client-limited points, closed loops and other servers' testbed-limited points do not count.
-    """
-    valid = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
-    # What the null server shows is the testbed's limit.
-    null, own = valid.filter(server="null"), valid.filter(~limits.by_testbed(points))
-    sides = {"the null server": null, "the fastest server": subjects(own)}
-    best = pl.concat(
-        mine.filter(pl.col(RATE) == pl.col(RATE).max().over("server"))
-        .group_by("n", maintain_order=True)
-        .agg(pl.col(REPLY).max(), who=pl.lit(who))
-        for who, mine in sides.items()
-    )
-    top = valid[RATE].max() or 0
-    frame = stats.summarise(shared_rounds(best, ["who"]), ["who"], REPLY)
-    return frame.with_columns(at_least=pl.col("median") >= ALL_ANSWERED * top)
