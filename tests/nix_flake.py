@@ -18,7 +18,6 @@ from pathlib import Path
 
 from conftest import copy_tree
 
-from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
 
 FIXTURES = ROOT / "tests" / "nix"
@@ -141,17 +140,10 @@ def start(home: Path) -> Nix:
     return nix
 
 
-def of_the_paper() -> list[str]:
-    """Return the datasets whose data the committed paper is made from."""
-    spec = files.dataset("reference")
-    return ["reference", *dict.fromkeys((*spec.also, *spec.decided_by))]
-
-
 def copy_flake(to: Path) -> Path:
     """Copy the project without its measurements, whose folders the paper's recipe needs."""
     copy_tree(to)
-    for dataset in of_the_paper():
-        (to / "data" / dataset).mkdir()
+    (to / "data" / "reference").mkdir()
     return to
 
 

@@ -8,18 +8,18 @@ import pytest
 from deathmatch.analysis import (
     accept_queue,
     by_trial,
-    c10k,
     judging,
     ledger,
     listen_backlog,
     phrases,
     readiness,
-    reply_rates,
+    searched,
     stats,
 )
 from deathmatch.analysis.ledger import Entry, Need, Verdict
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
+from deathmatch.capacity_search import search
 from deathmatch.quantities.definitions import (
     BYTES_PER_MESSAGE,
     CPU_PER_REPLY,
@@ -61,21 +61,6 @@ def test_levels_that_are_not_named_are_the_defaults():
     assert accept_queue.at_levels(frame, TOP, backlog=5)["n"].to_list() == [2]
     assert accept_queue.at_levels(frame, TOP, backlog=None)["n"].to_list() == [1, 2]
     assert accept_queue.at_levels(frame, TOP, accept=None)["n"].to_list() == [1, 4]
-
-
-def test_where_connections_wait():
-    at = C | {"variant": "v", "n": 1, "syn_queue_connections": 3}
-    rows = [
-        at | {"time_us": 9_000_000, "server_established": 140, "accept_queue_connections": 129},
-        # Counters are read one after another: more may wait than are established.
-        at | {"time_us": 9_500_000, "server_established": 1, "accept_queue_connections": 2},
-        at | {"time_us": 0, "server_established": 1, "accept_queue_connections": 0, "n": 2},
-    ]
-    found = accept_queue.waiting(pl.DataFrame(rows), TOP).sort("time_s", "place")
-    assert found.select("time_s", "place", "connections").rows() == [
-        (0.0, "SYN queue", 3), (0.0, "accept queue", 129), (0.0, "application", 11),
-        (0.5, "SYN queue", 3), (0.5, "accept queue", 2), (0.5, "application", 0),
-    ]  # fmt: skip
 
 
 def test_shares_of_connection_times_are_of_all_offered():
@@ -173,32 +158,28 @@ def test_losses_are_medians_over_trials_and_the_longest_queue():
     }  # fmt: skip
 
 
-def test_a_cap_is_compared_with_no_cap_and_with_a_backlog_of_its_length():
-    rows = [
-        (1024, 128, 1, 300.0),
-        (1024, 4096, 1, 600.0),
-        (128, 4096, 1, 400.0),
-        (128, 128, 1, 9.0),
-    ]
-    points = pl.DataFrame(rows, schema=["backlog", "somaxconn", "n", REPLY], orient="row")
-    clipped, equal = listen_backlog.cap_ratios(points)
-    assert (clipped.estimate, equal.estimate) == (0.5, 0.75)
-
-
 def test_rates_in_overload_stand_with_the_plateaus_of_the_graphs():
-    points = pl.DataFrame({
-        "schedulers": ["one", "one"], "backlog": [5, 5], "n": [1, 1], RATE: [1000, 2000],
-        REPLY: [1000.0, 1500.0],
-    }).with_columns(pl.lit(2000).alias(reply_rates.TOP))  # fmt: skip
+    probes = pl.DataFrame({"backlog": [5, 5], "n": [1, 2], REPLY: [1400.0, 1600.0]})
     walkin = pl.DataFrame({
         "system": "Yucan", "statistic": "plateau", "place": "post: backlog graphs",
-        "schedulers": ["one", "all"], "backlog": [5, 128], "value": [2000.0, 9000.0],
+        "schedulers": ["one", "one", "all"], "backlog": [5, 256, 128], "value": [2e3, 3e3, 9e3],
     })  # fmt: skip
-    found = listen_backlog.in_overload(points, walkin)
+    found = listen_backlog.against_post(probes, walkin)
     assert found.select("variant", "overload_rps", "published_rps").rows() == [
-        ("one scheduler, backlog 5", 1500.0, 2000.0),
-        ("all schedulers, backlog 128", None, 9000.0),
-    ]
+        ("backlog 5", 1500.0, 2000.0), ("backlog 256", None, 3000.0),
+    ]  # fmt: skip
+
+
+def test_connections_without_an_answer_are_counted_by_cap_rate_and_length():
+    at = {"server": "yucan", "somaxconn": 128, "backlog": 1, RATE: 10, "duration_us": 5_000_000}
+    points = pl.DataFrame([
+        at | {"n": n, "connections": 100, "errors_total": lost, REPLY: 9.0}
+        for n, lost in ((1, 4), (2, 8), (3, 5))
+    ])  # fmt: skip
+    longer = points.with_columns(duration_us=pl.lit(10_000_000))
+    first, second = listen_backlog.unanswered(pl.concat([points, longer])).to_dicts()
+    assert (first["duration_s"], second["duration_s"]) == (10, 5)
+    assert [second[name] for name in ("trials", "least", "median", "most")] == [3, 4, 5, 8]
 
 
 # Readiness -----------------------------------------------------------------------------------
@@ -321,49 +302,38 @@ def test_costs_of_a_reply():
     assert by_trial.ratio(points, CPU_PER_REPLY, "a", "b").estimate == 10
 
 
-# Ten thousand WebSockets ---------------------------------------------------------------------
-
-
-def test_quantiles_count_what_was_due_and_never_came():
-    key = {"label": "x", "server": "x", "variant": "v", "schedulers": None, RATE: 10,
-           "environment": "unthrottled"}  # fmt: skip
-    points = pl.DataFrame([
-        key | {"n": 1, "client_limited": False, "messages_due": 100},
-        key | {"n": 2, "client_limited": True, "messages_due": 100},
-    ])  # fmt: skip
-    rows = [(1, 1000, 50), (1, 3000, 30), (2, 7000, 100)]
-    times = pl.DataFrame([
-        key | {"n": n, "quantity": "latency", "time_us": at_us, "count": count}
-        for n, at_us, count in rows
-    ])  # fmt: skip
-    (row,) = c10k.time_quantiles(times.lazy(), points, "latency").to_dicts()
-    assert (row["limited"], row["p50"], row["p75"], row["p99"]) == (False, 1.0, 3.0, None)
-    limited = points.with_columns(client_limited=True)
-    (row,) = c10k.time_quantiles(times.lazy(), limited, "latency").to_dicts()
-    assert (row["limited"], row["p50"], row["p75"]) == (True, 7.0, 7.0), "all trials then"
-
-
 # Dynamic pages, storage, the ledger's cells ---------------------------------------
 
 
-def answered(label: str, n: int, rate: int, reply: float, **more) -> dict:
+def searched_for(label: str, n: int, capacity_rps: float | None, **more) -> dict:
+    """Return the last probe of a search."""
     return {
-        "server": label.split(",")[0], "title": label.split(",")[0], "label": label, "n": n,
-        RATE: rate, reply_rates.TOP: rate, REPLY: reply, "connections": 100, "schedulers": "one",
-        "server_rss_bytes_max": 2_000_000, "connection_time_median_us": 1000 * n,
-        "connection_time_avg_us": 3000, "response_time_avg_us": 500,
+        "server": label.split(",")[0], "variant": label, "label": label, "n": n,
+        "outcome": search.FOUND if capacity_rps else search.CLIENT, "capacity_rps": capacity_rps,
+        "duration_us": 500_000,
     } | more  # fmt: skip
 
 
 def test_a_variant_is_compared_with_the_first_of_its_server():
-    points = pl.DataFrame([
-        answered("a", 1, 100, 40.0), answered("a, all CPUs", 1, 100, 60.0),
-        answered("a, poll", 1, 100, 100.0), answered("b", 1, 100, 50.0),
+    probes = pl.DataFrame([
+        searched_for("a", 1, 40.0), searched_for("a, all CPUs", 1, 60.0),
+        searched_for("a, poll", 1, None), searched_for("b", 1, 50.0),
     ])  # fmt: skip
-    found = reply_rates.variant_ratios(points)
-    assert found.select("variant", "against", "median").rows() == [
-        ("a, all CPUs", "a", 1.5), ("a, poll", "a", None),
-    ]  # fmt: skip
+    found = searched.variant_ratios(probes)
+    assert found.select("variant", "against", "median").rows() == [("a, all CPUs", "a", 1.5)]
+
+
+def test_failures_at_a_multiple_of_the_capacity_are_of_what_was_due():
+    at = {"server": "a", "step": search.OVERLOAD, "capacity_share": 2.5, "client_limited": False}
+    probes = pl.DataFrame([
+        at | {"due": 100, "replies": 60, "errors_total": 40, "errors_client_timeout": 38},
+        at | {"due": 100, "replies": 100, "errors_total": 0, "errors_client_timeout": 0},
+        at | {"due": 100, "replies": 0, "errors_total": 9, "errors_client_timeout": 0}
+        | {"client_limited": True},
+    ])  # fmt: skip
+    (row,) = searched.failures(probes, ["server"], 2.5).to_dicts()
+    assert row == {"server": "a", "trials": 2, "failed_percent": 20, "timeout_percent": 95}
+    assert searched.failures(probes, ["server"], 0.8).is_empty()
 
 
 def test_bytes_per_message_are_what_full_has_more_than_empty():

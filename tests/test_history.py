@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from conftest import Tree
 
-from deathmatch.analysis import history, searched, views
-from deathmatch.data import table_files, tables
+from deathmatch.analysis import history, searched
+from deathmatch.data import tables
 from deathmatch.paper import theme
 from deathmatch.paper.charts import history as charts
 from deathmatch.plan import files
@@ -116,76 +116,38 @@ def test_the_chart_has_a_panel_for_each_system_and_a_colour_for_each_runtime():
     assert charts.over_years(frame.clear(), "CPU") is None
 
 
-RATES = {"mine": 3000, "years": 2000}
-CHAPTER = "paper/mine/notebooks/09-history.ipynb"
+RATE_RPS = 2000
+CHAPTER = "paper/years/notebooks/09-history.ipynb"
 
 
 @pytest.fixture(scope="module")
-def two_datasets(shared_tree: Tree, miniature: str) -> Tree:
-    """A tree with a dataset whose paper also shows another, which has two releases of Tornado.
+def two_releases(shared_tree: Tree, miniature: str) -> Tree:
+    """A tree with a dataset of two releases of Tornado that searched for no capacity.
 
     Their trials are those that the miniature has of the same load.
     """
     tree = shared_tree
-    parts = {"mine": ("backlog", "backlog"), "years": ("single-thread", "history")}
-    for name, (measured, experiment) in parts.items():
-        tree.dataset(name, ["tornado"], [2000], 5, trials=3, experiment=experiment)
-        keys = 'frozen = true\nalso = ["years"]' if name == "mine" else "frozen = true"
-        tree.replace(f"config/datasets/{name}.toml", "seed = 1", f"seed = 1\n{keys}")
-        folder = tree.path / "data" / name / experiment
-        folder.mkdir(parents=True)
-        releases = pl.col("server").is_in(["tornado-1", "tornado"])
-        for table in TABLES:
-            frame = tables.read(miniature, measured, table).filter(releases)
-            if "offered_rate_rps" in frame.columns:
-                # A rate that all of them were offered.
-                frame = frame.filter(offered_rate_rps=RATES[name])
-            tables.write(frame, experiment, table, folder)
+    tree.dataset("years", ["tornado"], [2000], 5, trials=3, experiment="history")
+    tree.replace("config/datasets/years.toml", "seed = 1", "seed = 1\nfrozen = true")
+    folder = tree.path / "data" / "years" / "history"
+    folder.mkdir(parents=True)
+    for table in TABLES:
+        frame = tables.read(miniature, "single-thread", table)
+        frame = frame.filter(pl.col("server").is_in(["tornado-1", "tornado"]))
+        if "offered_rate_rps" in frame.columns:
+            # A rate that both were offered.
+            frame = frame.filter(offered_rate_rps=RATE_RPS)
+        tables.write(frame, "history", table, folder)
     return tree
 
 
-def test_a_paper_shows_an_experiment_that_another_dataset_measured(two_datasets: Tree):
-    two_datasets.snakemake(CHAPTER, dataset="mine").succeeded()
-    cells = json.loads((two_datasets.path / CHAPTER).read_text())["cells"]
+def test_a_chapter_without_a_search_says_so(two_releases: Tree):
+    two_releases.snakemake(CHAPTER, dataset="years").succeeded()
+    cells = json.loads((two_releases.path / CHAPTER).read_text())["cells"]
     prose = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
-    origin = r"from another dataset, `years`, measured on \d+ \w+ 2026 on the testbed netns: 2 CPUs"
-    assert len(re.findall(origin, prose)) == 2, prose
     told = r"a reply takes more CPU time with the last release in [01] of 1 systems"
     assert re.search(told, prose)
     shown = json.dumps([cell.get("outputs") for cell in cells])
-    assert "data/years/history/points.parquet" in shown and "data/mine" not in shown
-    # These trials searched for no capacity.
+    assert "data/years/history/points.parquet" in shown
     assert searched.NO_SEARCH in shown and "search then finds" not in prose
     assert "fig-history-cpu" in shown and "fig-history-capacity" not in shown
-
-
-STUDY = """
-import json
-from deathmatch.paper import explorer
-from deathmatch.plan.selection import Choice
-from deathmatch.run.study import Study
-study, page = Study("mine", "netns", Choice(None, None)), explorer.document("mine")
-print(json.dumps({
-    "chapter": study.tables("09-history"),
-    "ledger": study.ledger_tables("mine"),
-    "trials": sorted({tuple(row[:3]) for row in page["trials"]["rows"]}),
-}))
-"""
-
-
-def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: Tree):
-    study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
-    assert "data/years/history/points.parquet" in study["chapter"]
-    assert study["trials"] == [
-        [dataset, experiment, server]
-        for dataset, experiment in (("mine", "backlog"), ("years", "history"))
-        for server in ("tornado", "tornado-1")
-    ]
-    assert "data/mine/backlog/points.parquet" in study["ledger"]
-    assert not [path for path in study["ledger"] if path.startswith("data/years")]
-
-
-def test_a_dataset_that_has_the_experiment_shows_its_own(miniature):
-    assert table_files.dataset_with("unknown", "backlog") == "unknown"
-    own = views.shown(miniature, "backlog")
-    assert own.dataset == miniature and views.origin(own, miniature) == ""

@@ -8,7 +8,7 @@ from conftest import MINIATURE, instead
 from scipy.stats import binom
 
 from deathmatch.analysis import law_findings, selecting, views
-from deathmatch.data import laws, tables
+from deathmatch.data import laws, limits, tables
 from deathmatch.data.laws.law import KEY, RATE, TRIAL
 from deathmatch.quantities.quantity import needed_samples
 
@@ -37,7 +37,7 @@ def planted(experiment: str, table: str, **columns: pl.Expr) -> dict[str, pl.Dat
 
 
 @pytest.mark.parametrize(
-    "experiment", ["overhead", "readiness", "c10k", "select-crash", "dynamic", "accept-queue"]
+    "experiment", ["overhead", "readiness", "c10k", "select-overload", "dynamic", "accept-queue"]
 )
 def test_sound_data_breaks_no_law(experiment):
     """Servers that died, timeouts, overflows and closed loops are in it."""
@@ -209,10 +209,14 @@ def test_a_99th_percentile_needs_662_samples():
     assert needed_samples(0.01) == 662
 
 
-def test_published_result_files_are_held_against_littles_law():
-    rows = law_findings.results()
-    found = {row["title"]: (row["n"], row["off"]) for row in law_findings.off(rows).to_dicts()}
-    about = law_findings.sources()
-    assert found[about["websocket-echo"]["title"]] == (33, 17)
-    assert found[about["http"]["title"]] == (34, 0)
-    assert all(len(one["commit"]) == 40 for one in about.values())
+def test_littles_law_holds_in_closed_loop_and_each_point_has_a_limit(miniature):
+    given = law_findings.evidences(miniature)
+    products = law_findings.closed_loop(given)
+    assert len(products) > 2 and law_findings.off(products) == 0
+    planted = products.with_columns(ratio=pl.col("ratio") * 1.2)
+    assert law_findings.off(planted) == len(products)
+    shares = law_findings.limited(given)
+    assert set(shares["experiment"]) == set(given)
+    assert set(shares["limit"]) <= set(limits.LIMITS)
+    sums = shares.group_by("experiment").agg(pl.col("share_percent").sum())["share_percent"]
+    assert sums.to_list() == pytest.approx([100] * len(given))

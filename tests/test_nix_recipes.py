@@ -15,10 +15,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 from conftest import ROOT, copy_tree, project_files
-from nix_flake import DARWIN, Nix, Refused, closure, start, uses
+from nix_flake import DARWIN, Nix, closure, start, uses
 
 from deathmatch.analysis.reply_rates import REPLY
-from deathmatch.plan import files
 
 pytestmark = pytest.mark.nix
 SYSTEM = "x86_64-linux"
@@ -103,23 +102,6 @@ def test_the_paper_is_that_of_the_whole_checkout(nix, tree, tmp_path):
     # A part of the data has a report.
     assert {"report.html", "report.pdf", "explore.html"} <= recipes.keys()
     assert ".gitignore" not in recipes
-
-
-def test_a_dataset_of_the_paper_that_is_missing_is_refused(nix, tree, tmp_path):
-    """By Snakemake, and by Nix, which has no folder to copy."""
-    folder = shutil.copytree(tree, tmp_path / "tree")
-    name = files.dataset("reference").also[0]
-    shutil.rmtree(folder / "data" / name)
-    variables = nix.outputs(tree)["devShells"][SYSTEM]["default"]["variables"]
-    script = "snakemake paper --dry-run --config dataset=reference"
-    done = cleared(nix, folder, variables | {"HOME": str(tmp_path)}, script)
-    said = done.stdout + done.stderr
-    assert done.returncode != 0 and "Traceback" not in said, said
-    assert f"data/{name} is missing, and the paper would change without it" in said
-    assert "config/datasets/reference.toml, key also: " in said
-    assert f"git checkout -- data/{name}" in said
-    with pytest.raises(Refused, match=f"data/{name} .*does not exist"):
-        nix.outputs(folder)
 
 
 def test_a_load_generator_is_built_by_its_script(nix, tree, tmp_path):

@@ -181,14 +181,16 @@ def test_untested_statements_are_in_no_count():
     assert len(set(names)) == len(names) and not set(names) & set(BY_ID)
 
 
-def test_claims_are_decided_by_datasets_that_the_reference_names():
-    decided = published.deciders("reference")
-    named = {finding.name for finding in findings.load()}
-    assert set(decided) <= set(BY_ID) | named and published.deciders("quick") == {}
-    spec = files.dataset("reference")
-    assert set(decided.values()) <= {*spec.decided_by, *spec.also}
-    assert all(files.dataset(name).frozen for name in decided.values())
-    assert set(published.changed_rules()) <= set(BY_ID)
+def test_the_exploratory_verdicts_are_on_claims_of_today():
+    found = published.exploratory()
+    assert set(found["claim"]) == set(BY_ID)
+    assert {*found["then"], *found["now"]} <= set(judging.VERDICTS)
+
+
+def test_systems_of_a_post_are_servers_here():
+    found = published.systems()
+    assert all(files.exists("server", name) for name in found["server"])
+    assert set(found["system"]) <= set(published.load("moritz2012")["system"])
 
 
 def test_no_comparison_is_of_a_thing_with_itself_or_leaves_everything_open():

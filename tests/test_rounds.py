@@ -42,15 +42,14 @@ def points() -> pl.DataFrame:
 
 def test_a_ranking_has_no_false_difference(points):
     curve = reply_rates.curves(points, ["server"])
-    rates = reply_rates.in_overload(points, ["server"])
     costs = by_trial.medians(points, [CPU_PER_REPLY], ["server"])
-    for frame, column in ((curve, "value"), (rates, "median"), (costs, CPU_PER_REPLY.name)):
+    for frame, column in ((curve, "value"), (costs, CPU_PER_REPLY.name)):
         assert frame["trials"].to_list() == [3, 3]
         assert frame[column].n_unique() == 1
     apart = points.filter((pl.col("n") > 3) | (pl.col("server") == "short"))
     assert len(by_trial.shared_rounds(apart, ["server"])) == len(apart), "they share none"
-    alone = reply_rates.in_overload(points.filter(server="long"), ["server"])
-    assert alone["trials"].to_list() == [5] and alone["median"][0] < rates["median"][0]
+    alone = reply_rates.curves(points.filter(server="long"), ["server"])
+    assert alone["trials"].to_list() == [5] and alone["value"][0] < curve["value"][0]
 
 
 def test_the_explorer_ranks_by_the_rounds_that_all_have(miniature):

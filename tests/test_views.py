@@ -16,51 +16,20 @@ def points(rows: list[tuple[str, int, int, float, bool]]) -> pl.DataFrame:
     return reply_rates.with_top(frame.with_columns(server="label", variant="label"))
 
 
-SWEEP = points([
-    ("fast", 1, 1000, 1000.0, False), ("fast", 1, 4000, 3990.0, False),
-    ("slow", 1, 1000, 1000.0, False), ("slow", 1, 4000, 2500.0, False),
-    ("hidden", 1, 1000, 1000.0, False), ("hidden", 1, 4000, 3999.0, True),
-])  # fmt: skip
+CAPACITIES = pl.DataFrame({
+    "label": ["fast", "slow"], "median": [4000.0, 2500.0], "at_least": [True, False],
+})  # fmt: skip
 
 
-def test_each_variant_is_compared_with_the_highest_rate_offered_to_it():
-    frame = points([
+def test_the_offered_rates_are_those_up_to_the_highest_and_the_lower_ends():
+    made = views.Experiment("tiny", "backlog")
+    made.__dict__["points"] = points([
         ("fast", 1, 4000, 4000.0, False), ("fast", 1, 9000, 6000.0, False),
         ("small", 1, 1000, 800.0, False), ("cut", 1, 1000, 800.0, False),
         ("cut", 1, 4000, 900.0, True), ("more", 1, 4000, 3990.0, False),
     ])  # fmt: skip
-    found = reply_rates.in_overload(frame.filter(~pl.col("client_limited")), ["label"])
-    rows = {row["label"]: (row["median"], row["at_least"]) for row in found.to_dicts()}
-    assert rows == {"fast": (6000.0, False), "small": (800.0, False), "more": (3990.0, True)}
-    made = views.Experiment("tiny", "backlog")
-    made.__dict__["points"] = frame
     told = made.rates.replace("\u202f", " ")
     assert told == "4 000, 9 000 (to servers that answer fewer, up to 1 000 or 4 000)"
-    assert made.no_plateau.endswith(": cut.")
-    assert made.common_rate is None
-    made = views.Experiment("tiny", "backlog")
-    made.__dict__["points"] = SWEEP
-    assert made.common_rate == 4000 and made.rates == "1\u202f000, 4\u202f000"
-    assert made.no_plateau.endswith("at the highest rate: hidden.")
-    made.__dict__["points"] = SWEEP.filter(label="slow")
-    assert made.no_plateau.startswith("Every variant")
-
-
-def test_a_floor_at_all_that_was_offered_is_no_limit():
-    rows = [
-        ("null", 1, 1000, 999.0, False), ("a", 1, 1000, 700.0, False),
-        ("b", 1, 1000, 800.0, True), ("null", 1, 0, 9999.0, False),
-    ]  # fmt: skip
-    frame = pl.DataFrame(rows, schema=["server", "n", RATE, REPLY, "client_limited"], orient="row")
-    found = views.floors(frame).select("who", "median", "at_least").rows()
-    assert found == [("the null server", 999.0, True), ("the fastest server", 700.0, False)]
-    assert len(views.floors(frame[:0])) == 0
-
-
-def test_servers_that_the_prose_cites_are_shown():
-    ranked = ["a", "b", "c", "d", "e"]
-    assert reply_rates.cited_and_best(ranked, ["e", "b"], 3) == ["a", "b", "e"]
-    assert reply_rates.cited_and_best(ranked, ["d", "e", "gone"], 1) == ["d", "e"]
 
 
 def test_the_rate_at_which_a_server_died_is_reported():
@@ -97,17 +66,16 @@ def test_a_curve_that_ends_early_has_no_line_to_its_label():
 
 def test_an_arrowhead_marks_a_value_that_may_be_higher():
     theme.register()
-    frame = reply_rates.in_overload(SWEEP, ["label"]).select("label", "median", "at_least")
-    drawn = theme.dots(frame, "median", "label", more="at_least").to_dict()
+    drawn = theme.dots(CAPACITIES, "median", "label", more="at_least").to_dict()
     heads = [layer for layer in drawn["layer"] if layer["mark"].get("shape") == "triangle-right"]
     assert [head["transform"][0]["filter"] for head in heads] == ["datum['at_least']"]
-    none = theme.dots(frame.filter(label="slow"), "median", "label", more="at_least").to_dict()
+    none = theme.dots(CAPACITIES.filter(label="slow"), "median", "label", more="at_least").to_dict()
     assert len(none["layer"]) == len(drawn["layer"]) - 1
 
 
 def test_servers_without_a_limit_have_no_order():
-    more = pl.concat([SWEEP, points([("quick", 1, 4000, 4000.0, False)])])
-    found = reply_rates.in_overload(more.filter(~pl.col("client_limited")), ["label"])
+    quick = pl.DataFrame({"label": ["quick"], "median": [4500.0], "at_least": [True]})
+    found = pl.concat([CAPACITIES, quick])
     assert reply_rates.ranking(found, "label") == "fast and quick, without a limit here, > slow"
     assert reply_rates.ranking(found.filter(pl.col("label") != "quick"), "label") == "fast > slow"
 
@@ -188,4 +156,4 @@ def test_a_point_with_a_truncated_report_is_not_valid():
     made.__dict__["points"] = pl.DataFrame(rows, schema=kinds, orient="row")
     assert made.valid_points[reply_rates.RATE].to_list() == [1]
     made.__dict__["points"] = made.points.clear()
-    assert made.top is None and made.no_plateau == ""
+    assert made.top is None

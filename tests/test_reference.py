@@ -1,4 +1,4 @@
-"""The plan of the new reference has all that claims and findings compare, often enough."""
+"""The plan of the reference has all that claims and findings compare, often enough."""
 
 import runpy
 from functools import cache
@@ -17,7 +17,7 @@ from deathmatch.plan.dataset import LEAST_POINT_S
 from deathmatch.plan.trial import Trial
 from deathmatch.quantities.quantity import RATE
 
-DATASET = "next/reference"
+DATASET = "reference"
 LEAST_TRIALS = 7
 # The columns of comparisons that come from a search.
 SHARE, CAPACITY = "capacity_share", "capacity_rps"
@@ -38,10 +38,10 @@ def compared() -> list[tuple[str, str, Comparison]]:
     """Return name, experiment and comparison of each claim and finding."""
     rows = [
         (claim.id, claim.experiment, one)
-        for claim in published.claims_of(DATASET)
+        for claim in published.claims()
         for one in (*claim.every, *claim.condition, *claim.condition_then)
     ]
-    of_findings = findings.load(DATASET)
+    of_findings = findings.load()
     return rows + [(one.name, one.experiment, part) for one in of_findings
                    for part in one.comparisons]  # fmt: skip
 
@@ -108,9 +108,8 @@ def test_every_sitting_has_the_null_server_and_one_yardstick():
             assert any(name in servers[1] for name in ("tornado", "tornado-ws")), experiment
 
 
-def test_it_has_every_experiment_but_two():
-    left = set(files.names("experiment")) - planned().keys()
-    assert left == {"scale-out", "select-crash"}
+def test_it_has_every_experiment():
+    assert planned().keys() == {*files.names("experiment")}
 
 
 def test_the_planned_distance_is_detected_in_nine_of_ten_cases():
