@@ -8,15 +8,6 @@
 change:
 let
   inherit (pkgs.lib) fileset;
-
-  data = ../data;
-  # What the dataset names decides claims of its paper, or is a chapter of it.
-  dataset = builtins.fromTOML (builtins.readFile ../config/datasets/reference.toml);
-  datasets = [ "reference" ] ++ dataset.also or [ ] ++ dataset.decided_by or [ ];
-  # The records of instruments, one of each kind, which chapters name by their kind.
-  instruments = builtins.filter (kind: builtins.pathExists (data + "/${kind}/reference.json")) (
-    builtins.attrNames (builtins.readDir data)
-  );
 in
 pkgs.stdenvNoCC.mkDerivation {
   name = "deathmatch-paper";
@@ -24,25 +15,23 @@ pkgs.stdenvNoCC.mkDerivation {
   # build/ and datasets never get in.
   src = fileset.toSource {
     root = ../.;
-    fileset = fileset.unions (
-      [
-        ../CITATION.cff
-        ../Snakefile
-        ../bin
-        ../clients
-        ../config
-        ../data/published
-        ../deathmatch
-        ../experiments
-        ../notebooks
-        ../paper/source
-        ../profiles/default
-        ../servers
-        ../toolchains
-        ../workflow
-      ]
-      ++ map (name: data + "/${name}") (datasets ++ instruments)
-    );
+    fileset = fileset.unions [
+      ../CITATION.cff
+      ../Snakefile
+      ../bin
+      ../clients
+      ../config
+      ../data/published
+      ../data/reference
+      ../deathmatch
+      ../experiments
+      ../notebooks
+      ../paper/source
+      ../profiles/default
+      ../servers
+      ../toolchains
+      ../workflow
+    ];
   };
   nativeBuildInputs = tools;
   postPatch = change;

@@ -1,15 +1,11 @@
 """The plan of the reference has all that claims and findings compare, often enough."""
 
-import runpy
 from functools import cache
 from itertools import pairwise
 
-import numpy as np
-from conftest import ROOT
 from planned import of_selector
 
-from deathmatch.analysis import findings, judging, published
-from deathmatch.analysis.by_trial import Values
+from deathmatch.analysis import findings, published
 from deathmatch.analysis.comparison import Comparison, Selector
 from deathmatch.analysis.selecting import NEAR_SHARE, divided_selectors
 from deathmatch.plan import files, matrix
@@ -111,20 +107,3 @@ def test_every_sitting_has_the_null_server_and_one_yardstick():
 def test_it_has_every_experiment():
     assert planned().keys() == {*files.names("experiment")}
 
-
-def test_the_planned_distance_is_detected_in_nine_of_ten_cases():
-    """The ledger's own test judges ratios planted at that distance above their bound."""
-    power = runpy.run_path(str(ROOT / "bench" / "power.py"))
-    random, trials = np.random.default_rng(7), 7
-    away, told = power["least"](0.1, trials), 0
-    for _ in range(1000):
-        ratios = away * np.exp(random.normal(0, 0.1, trials))
-        sides = (
-            Values(dict(enumerate(map(float, ratios)))),
-            Values(dict.fromkeys(range(trials), 1.0)),
-        )
-        told += (
-            judging.tested(judging.Part(sides, 1, judging.INFINITE)).verdict == judging.REPLICATED
-        )
-    # Three standard errors of the simulation.
-    assert abs(told / 1000 - 0.9) < 0.03
