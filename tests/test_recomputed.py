@@ -21,15 +21,10 @@ from conftest import ROOT
 from scipy.stats import bootstrap, t, ttest_1samp
 
 DATA = ROOT / "data" / "reference"
-# Measured apart from `reference`.
-HISTORY = ROOT / "data" / "history" / "history"
-CAPACITIES = ROOT / "data" / "history-capacity" / "history" / "probes.parquet"
 PAPER = ROOT / "paper" / "reference" / "deathmatch.html"
 REPLY, RATE = "reply_rate_offered_window_rps", "offered_rate_rps"
 # The law whose break leaves out a part of a point only, the times of its replies.
 IN_PART = ["LAW-STEADY"]
-ALL_ANSWERED = 0.97
-BY_HTTPERF = ~pl.col("variant").str.contains("load_generator=")
 
 pytestmark = pytest.mark.skipif(not PAPER.is_file(), reason="no paper is committed")
 
@@ -61,8 +56,18 @@ def plain_text(page: str) -> str:
     return " ".join(text.replace("’", "'").split())
 
 
-def table(experiment: str, name: str = "points", dataset: str = "reference") -> pl.DataFrame:
-    return pl.read_parquet(ROOT / "data" / dataset / experiment / f"{name}.parquet")
+def table(experiment: str, name: str = "points") -> pl.DataFrame:
+    """Return a table without the load generator in the variants' names.
+
+    Where both clients of an experiment measured a trial, that of the experiment's own is there.
+    """
+    frame = pl.read_parquet(DATA / experiment / f"{name}.parquet")
+    other = pl.col("variant").str.contains("load_generator=")
+    renamed = frame.filter(other).with_columns(
+        pl.col("variant").str.replace(r",?load_generator=[^,]*", "").str.strip_chars(",")
+    )
+    own = frame.filter(~other)
+    return pl.concat([own, renamed.join(own, on=["server", "variant", "n"], how="anti")])
 
 
 def lawful(points: pl.DataFrame) -> pl.DataFrame:
@@ -135,25 +140,26 @@ def missing(sentences: list[str], narrative: str) -> list[str]:
     return [sentence for sentence in sentences if sentence not in narrative]
 
 
-def yucan_for_ten_seconds(dataset: str) -> pl.DataFrame:
-    """Return the points of Walkin's server on one CPU of a dataset, with the share that failed."""
-    points = counted(table("backlog", dataset=dataset)).filter(BY_HTTPERF)
-    points = points.filter(server="yucan", somaxconn=4096, schedulers="one")
-    assert (points["duration_us"] == 10_000_000).all()
-    return points.with_columns(failed=100 * pl.col("errors_total") / pl.col("connections"))
+def yucan() -> pl.DataFrame:
+    """Return the longest points of Walkin's server, with the share of connections that failed."""
+    points = counted(table("backlog")).filter(server="yucan", somaxconn=4096)
+    longest = points.filter(pl.col("duration_us") == pl.col("duration_us").max())
+    return longest.with_columns(failed=100 * pl.col("errors_total") / pl.col("connections"))
 
 
-def lost(points: pl.DataFrame, backlog: int, rate_rps: int) -> str:
-    failed = points.filter(pl.col(RATE) == rate_rps, backlog=backlog)["failed"]
+def lost(points: pl.DataFrame, backlog: int) -> str:
+    failed = points.filter(backlog=backlog)["failed"]
     ends = dict.fromkeys(number(end, 1) for end in (failed.min(), failed.max()))
     return f"{' to '.join(ends)} % of the connections"
 
 
 def backlog() -> list[str]:
-    of_one = yucan_for_ten_seconds("backlog-of-one")
+    points = yucan()
+    ((rate, duration_us),) = points.select(RATE, "duration_us").unique().rows()
     return [
-        f"At 13 000 new connections a second for 10 s, {lost(of_one, 1, 13_000)} had no answer "
-        f"within 5 s with a backlog of 1, and {lost(of_one, 128, 13_000)} with 128",
+        f"At {number(rate)} new connections a second for {duration_us / 1e6:g} s, "
+        f"{lost(points, 1)} had no answer within 5 s with a backlog of 1, and "
+        f"{lost(points, 128)} with 128",
     ]
 
 
@@ -199,8 +205,7 @@ def readiness() -> list[str]:
 
 def epoll_over_select() -> list[str]:
     """Return what Tornado answers in a closed loop with epoll, over what it does with select."""
-    points = counted(table("readiness", dataset="idle-connections"))
-    points = points.filter(pl.col(RATE) == 0, idle_connections=900)
+    points = counted(table("readiness")).filter(pl.col(RATE) == 0, idle_connections=900)
     mechanism = pl.col("readiness")
     today = as_of_a_claim(
         paired(points.filter(server="tornado"), mechanism == "epoll", mechanism == "select")
@@ -210,7 +215,7 @@ def epoll_over_select() -> list[str]:
 
 def deaths_of_select() -> list[str]:
     trials = (
-        table("select-crash")
+        table("select-overload")
         .group_by("server", "readiness", "variant", "n")
         .agg(died=pl.col("server_state").str.starts_with("died").any())
     )
@@ -228,7 +233,7 @@ def deaths_of_select() -> list[str]:
 def accept_queue() -> list[str]:
     key = ["server", "variant", "n"]
     points = counted(table("accept-queue"))
-    top = points[RATE].max()
+    top = points.filter(server="acceptors")[RATE].max()
     at_top = points.filter(
         pl.col(RATE) == top, somaxconn=4096, syncookies=1, schedulers="one"
     ).with_columns(pl.col("accept").fill_null(pl.col("configuration")))
@@ -303,7 +308,7 @@ def websockets() -> list[str]:
     points = points.filter(
         pl.col("server").is_in(subjects), pl.col("schedulers").fill_null("one") == "one"
     )
-    plain = points.filter(~pl.col("server").is_in(older), environment="unthrottled")
+    plain = points.filter(~pl.col("server").is_in(older))
     held = plain.group_by("server").agg(
         whole=(
             (pl.col("outcome_completed") == 10_000) & (pl.col("connection_timeouts") == 0)
@@ -311,21 +316,18 @@ def websockets() -> list[str]:
         kept=pl.median("outcome_completed"),
     )
     whole = f"{held['whole'].sum()} of {len(held)}"
-    ((server, _, kept),) = held.filter(~pl.col("whole")).rows()
+    short = held.filter(~pl.col("whole")).select("server", "kept").rows()
     p95 = counted(points).with_columns(ms=pl.col("message_latency_p95_us") / 1000)
-    steady = p95.filter(
-        ~pl.col("laws_broken").list.contains("LAW-STEADY").fill_null(False),
-        environment="unthrottled",
-    )
+    steady = p95.filter(~pl.col("laws_broken").list.contains("LAW-STEADY").fill_null(False))
     today = steady.filter(~pl.col("server").is_in(older)).group_by("server").agg(pl.median("ms"))
     floor = counted(as_opened).filter(
         ~pl.col("laws_broken").list.contains("LAW-STEADY").fill_null(False),
-        server="ws-null", environment="unthrottled",
-    )  # fmt: skip
+        server="ws-null",
+    )
     null = median(floor["message_latency_p95_us"] / 1000, "ms", 1)
     return [
         f"On one CPU, {whole} servers held all ten thousand,",
-        f"{titles[server]} held {number(kept)} (median of its trials);",
+        *(f"{titles[server]} held {number(kept)} (median of its trials)" for server, kept in short),
         f"Of {len(today)} servers of today on one CPU, {(today['ms'] < 0.5).sum()} have "
         f"a 95th percentile of message latency below 0.5 ms; that of the null server is {null}, so",
         *handshakes_at_pace(),
@@ -333,10 +335,9 @@ def websockets() -> list[str]:
 
 
 def handshakes_at_pace() -> list[str]:
-    """Return what is said of connections begun as the post's client did, by who measured it."""
-    points, again = (
-        counted(table("c10k", dataset=dataset)) for dataset in ("handshakes", "connection-timeouts")
-    )
+    """Return what is said of connections begun as the post's client did."""
+    at_pace = table("c10k").filter(opening=0)
+    points = counted(at_pace)
     five = ["erlang-cowboy-otp29", "gevent-websocket", "node-ws", "pypy-tornado", "tornado-ws"]
     wide = points.filter(pl.col("server").is_in(five), schedulers="all").pivot(
         "server", index="n", values="handshake_time_mean_us"
@@ -346,54 +347,77 @@ def handshakes_at_pace() -> list[str]:
     # One of the ten pairs refutes at a tenth of the level.
     level = 0.05 / 10
     lost = pl.col("connection_timeouts")
-    one = again.filter(
+    one = lawful(at_pace).filter(
         pl.col("schedulers").fill_null("one") == "one", pl.col("server") != "ws-null"
-    ).group_by("server", "variant").agg(lost, any=lost.sum() > 0)  # fmt: skip
-    ((values, server),) = one.filter("any").select(lost, "server").rows()
-    titles = dict(table("c10k", "trials").select("server", "title").iter_rows())
+    ).group_by("server", "variant").agg(lost, middle=lost.median())  # fmt: skip
+    (values, _), *others = one.sort("middle", descending=True).select(lost, "middle").rows()
+    with_any = sum(any(each) for each, _ in others)
     return [
         f"nearly tied differ by up to {with_interval(*student(ratio, level), len(ratio), 2)}.",
-        f"{titles[server]} lost {median(pl.Series(values))} of ten thousand, and 0 of "
-        f"{len(one) - 1} others lost any",
+        f" lost {median(pl.Series(values))} of ten thousand, and {with_any} of {len(others)} "
+        "others lost any",
     ]
+
+
+def searches(experiment: str) -> pl.DataFrame:
+    """Return the searches that found a capacity."""
+    return table(experiment, "probes").filter(outcome="found")
+
+
+def capacity_over(found: pl.DataFrame, above: pl.Expr, below: pl.Expr) -> str:
+    return as_of_a_claim(paired(found, above, below, "capacity_rps"))
 
 
 def servers_on_one_cpu() -> list[str]:
-    old = as_of_a_claim(costs("single-thread", "reference", 10_000, "yucan-otp23", "tornado-0.2"))
-    rate, known = classes_on_one_cpu()
+    known, found, server = classes_on_one_cpu(), searches("single-thread"), pl.col("server")
+    points = counted(table("single-thread")).filter(pl.col(RATE) == 16_000)
+    points = points.with_columns(us=pl.col("server_cpu_ns") / pl.col("replies"))
+    passive, native = (
+        as_of_a_claim(paired(points, server == above, server == below, "us"))
+        for above, below in (("yucan-passive", "yucan"), ("yucan", "yucan-nojit"))
+    )
+    today = capacity_over(found, server == "tornado", server == "yucan-otp29")
+    old = capacity_over(found, server == "tornado-0.2", server == "yucan-otp23")
+    yaws = found.filter(server="yaws")
+    ways = [pl.col("configuration") == name for name in ("production", "bare")]
     return [
         f"{len(known)} servers fall into {len(set(known.values()))} classes;",
-        f"Each server was offered the same {number(rate)} connections a second,",
-        f"Yucan on the Erlang of 2020 costs {old} as much CPU time as one of Tornado 0.2,",
-        f"and the capacity of Tornado 0.2 is {old_tornado_over_yucan()} that of Yucan.",
-        *settings_of_erlang(),
+        f"today's Tornado has {today} the capacity of Yucan on today's Erlang, and Tornado 0.2 "
+        f"{old} that of Yucan on the Erlang of 2020.",
+        f"with passive sockets takes {passive} the CPU time of one with active ones, one with "
+        f"native code {native} that without, and the capacity of Yaws in a production "
+        f"configuration is {capacity_over(yaws, *ways)} that of Yaws bare",
     ]
 
 
-def classes_on_one_cpu() -> tuple[int, dict[str, int]]:
-    """Return the lowest rate that all were offered, and the class of each server's first variant.
+def newest(names: set[str]) -> set[str]:
+    """Return the servers of the last release of each system; others are systems of their own."""
+    specs = servers()
+    releases = {
+        name: (spec["release"]["system"], spec["release"]["year"])
+        for name, spec in specs.items()
+        if name in names and {"system", "year"} <= spec.get("release", {}).keys()
+    }
+    last = dict(sorted(releases.values()))
+    return {
+        name
+        for name in names
+        if name not in releases or releases[name][1] == last[releases[name][0]]
+    }
+
+
+def classes_on_one_cpu() -> dict[str, int]:
+    """Return the class of each server of today in its first variant, by its capacity.
 
     The best in no class yet is an anchor; others join it until Student's interval of the ratios
     within rounds, at 5 % over the number of pairs, excludes 1.
     """
-    points = counted(table("single-thread"))
-    variants = pl.struct("server", "variant").n_unique()
-    offered = points.group_by(RATE).agg(variants=variants)
-    rate = offered.filter(variants=points.select(variants).item())[RATE].min()
-    names = set(points["server"])
-    # A folder tornado-1 has another release of what the folder tornado has.
-    names = {
-        name
-        for name in names
-        if (name.partition("-")[0] == name) or name.partition("-")[0] not in names
-    }
+    found = searches("single-thread")
+    subjects = {name for name in set(found["server"]) if not servers()[name].get("instrument")}
     values = {}
-    for name in names:
-        mine = points.filter(usual("single-thread", {"server": name}), pl.col(RATE) == rate)
-        each = {
-            n: replies / ns
-            for n, replies, ns in mine.select("n", "replies", "server_cpu_ns").rows()
-        }
+    for name in newest(subjects):
+        mine = found.filter(usual("single-thread", {"server": name, "backlog": None}))
+        each = dict(mine.select("n", "capacity_rps").iter_rows())
         if len(each) >= 5:
             values[name] = each
     level = 0.05 / (len(values) * (len(values) - 1) / 2)
@@ -405,82 +429,42 @@ def classes_on_one_cpu() -> tuple[int, dict[str, int]]:
         if not anchor or (len(shared) >= 5 and student(ratios, level)[2] < 1):
             anchor, place = values[name], place + 1
         classes[name] = place
-    return rate, {name: place for name, place in classes.items() if name != "null"}
-
-
-def capacities_on_one_cpu(dataset: str, *, of: pl.Expr) -> pl.DataFrame:
-    """Return the searches that found a capacity; every rate of the sweep was answered in full."""
-    points = table("single-thread", dataset=dataset).filter(of)
-    assert (points[REPLY] >= ALL_ANSWERED * points[RATE]).all()
-    return table("single-thread", "probes", dataset).filter(of, outcome="found")
-
-
-def old_tornado_over_yucan() -> str:
-    server = pl.col("server")
-    old = server.is_in(["tornado-0.2", "yucan-otp23"])
-    found = capacities_on_one_cpu("one-core", of=old)
-    return as_of_a_claim(
-        paired(found, server == "tornado-0.2", server == "yucan-otp23", "capacity_rps")
-    )
-
-
-def settings_of_erlang() -> list[str]:
-    """Return what a setting of Yucan or Yaws makes of its capacity: all searches found one."""
-    found = capacities_on_one_cpu("yucan-yaws", of=pl.lit(True))
-    server, configuration = pl.col("server"), pl.col("configuration")
-    passive, native, production = (
-        as_of_a_claim(paired(found, above, below, "capacity_rps"))
-        for above, below in (
-            (server == "yucan-passive", server == "yucan"),
-            (server == "yucan", server == "yucan-nojit"),
-            (configuration == "production", configuration == "bare"),
-        )
-    )
-    return [
-        f"sockets is {passive} that with active ones,",
-        f"with native code {native} that without,",
-        f"and that of Yaws in a production configuration {production} that of Yaws bare",
-    ]
+    return classes
 
 
 def dynamic() -> list[str]:
-    points = table("dynamic")
-    late = points.filter(pl.col("errors_client_timeout") > 0)
-    beyond = late.filter(pl.col(REPLY) < ALL_ANSWERED * pl.col(RATE))
+    offered = table("dynamic", "probes").filter(
+        ~pl.col("client_limited"), pl.col("due") > 0, capacity_share=2.5
+    )
+    errors = pl.col("errors_total")
+    timeouts = pl.when(errors > 0).then(pl.col("errors_client_timeout") / errors)
+    variants = offered.group_by("server", "variant").agg(
+        failed=(1 - pl.col("replies") / pl.col("due")).median(), timeouts=timeouts.median()
+    )
+    with_errors = variants.filter(pl.col("failed") > 0)
+    only_timeouts = with_errors.filter(pl.col("timeouts") > 0.95)
     return [
-        f"at {len(beyond)} of {len(late)} points with such errors,",
-        *by_server(found_by_search("dynamic-rates")),
+        f"of {len(with_errors)} variants with errors at 2.5 times their capacity, nearly all "
+        f"errors are time-outs in {len(only_timeouts)}",
+        *by_server(searches("dynamic").select("server", "configuration", "n", rps="capacity_rps")),
         f"at two thirds of its capacity, is {tail_over_mean()} their mean.",
     ]
 
 
 def tail_over_mean() -> str:
-    """Return the 99th percentile over the mean of the times of Node.js's connections.
-
-    httperf's histogram has steps of 10 us: both may be half of one more or less.
-    """
-    node = found_by_search("dynamic-times").filter(server="node")
-    times = pl.scan_parquet(ROOT / "data" / "dynamic-times" / "dynamic" / "times.parquet").filter(
-        BY_HTTPERF, server="node", quantity="connection_time",
-    ).drop_nulls("time_us").collect()  # fmt: skip
-    wanted = node["rps"].median() * 0.667
-    nearest = min(times[RATE].unique(), key=lambda rate: abs(log(rate / wanted)))
-    each = times.filter(pl.col(RATE) == nearest).select(
-        "n", pl.col("time_us").repeat_by("count")
-    ).explode("time_us")  # fmt: skip
-    trials = each.sort("time_us").partition_by("n")
-    tails = pl.Series([one["time_us"][ceil(0.99 * len(one)) - 1] for one in trials])
-    means = pl.Series([one["time_us"].mean() for one in trials])
-    mean, _, _ = student(tails / means)
-    _, low, _ = student((tails - 5) / (means + 5))
-    _, _, high = student((tails + 5) / (means - 5))
-    return with_interval(mean, low, high, len(trials))
-
-
-def found_by_search(dataset: str) -> pl.DataFrame:
-    """Return the capacity that each search of the dynamic experiment found: server, n, rps."""
-    probes = table("dynamic", "probes", dataset).filter(outcome="found")
-    return probes.select("server", "n", rps="capacity_rps")
+    """Return the 99th percentile over the mean of the times of Node.js's connections."""
+    of_node = {"server": "node", "configuration": first_configuration("node", "dynamic")}
+    node = searches("dynamic").filter(**of_node)
+    key = ["server", "variant", "n", RATE]
+    rows = table("dynamic").filter(**of_node).select(key)
+    wanted = node["capacity_rps"].median() * 0.667
+    nearest = min(rows[RATE].unique(), key=lambda rate: abs(log(rate / wanted)))
+    each = table("dynamic", "times").filter(pl.col(RATE) == nearest, quantity="connection_time")
+    each = each.join(rows, on=key, how="semi").drop_nulls("time_us")
+    trials = each.select("n", pl.col("time_us").repeat_by("count")).explode("time_us")
+    parts = trials.sort("n", "time_us").partition_by("n", maintain_order=True)
+    tails = pl.Series([one["time_us"][ceil(0.99 * len(one)) - 1] for one in parts])
+    return as_of_a_claim(tails / pl.Series([one["time_us"].mean() for one in parts]))
 
 
 def by_server(capacities: pl.DataFrame) -> list[str]:
@@ -489,8 +473,17 @@ def by_server(capacities: pl.DataFrame) -> list[str]:
     plateaus = dict(post.filter(statistic="plateau").select("system", "value").iter_rows())
     his = [plateaus[name] for name in ("Cowboy", "MochiWeb", "Node.js")]
     pairs = ("cowboy-otp29", "mochiweb-otp29"), ("mochiweb-otp29", "node"), ("node", "tornado")
+    plain = pl.concat(
+        capacities.filter(
+            pl.col("configuration").eq_missing(
+                pl.lit(first_configuration(name, "dynamic"), pl.String)
+            ),
+            server=name,
+        )
+        for name in dict.fromkeys(name for pair in pairs for name in pair)
+    )
     cowboy, mochiweb, node = (
-        as_of_a_claim(paired(capacities, *(pl.col("server") == name for name in pair), "rps"))
+        as_of_a_claim(paired(plain, *(pl.col("server") == name for name in pair), "rps"))
         for pair in pairs
     )
     return [
@@ -721,29 +714,18 @@ def products() -> list[str]:
         joined = closed.join(spent, on=key)
         ratios.append(joined["us"] / joined["test_duration_us"] / at_once)
     off = (pl.concat(ratios) - 1).abs() > 0.1
-    folder = ROOT / "data" / "published" / "results"
-    results = []
-    for name, source in tomllib.loads((folder / "sources.toml").read_text()).items():
-        rows = pl.read_csv(folder / f"{name}.csv")
-        under_way = rows["rate_rps"] * rows["latency_mean_us"] / 1e6
-        ratio = under_way / (source["connections"] * source["in_flight"])
-        results.append(f"{((ratio - 1).abs() > 0.1).sum()} of {len(ratio)}")
-    return [
-        f"here the two differ by more than 10 % in {off.sum()} of {len(off)} points.",
-        f"differ by as much in {results[0]} rows of the one and {results[1]} of the other",
-    ]
+    return [f"here the two differ by more than 10 % in {off.sum()} of {len(off)} points."]
 
 
 BOTH = "then and now"
 
 
 def ratios() -> list[dict]:
-    """Return each ratio that a verdict of `reference` rests on, with its interval."""
+    """Return each ratio that a verdict rests on, with its interval."""
     ledger = pl.read_parquet(ROOT / "figures" / "reference" / "claims.parquet")
     names = ("effect", "low", "high", "trials", "as_claimed", "sides")
     found = []
-    # Another dataset decides the others.
-    for row in ledger.filter(dataset="reference").to_dicts():
+    for row in ledger.to_dicts():
         for when in ["now"] if row["same"] else ["then", "now"]:
             known = {name: row[f"{when}_{name}"] for name in names}
             ends = [known[name] for name in ("effect", "low", "high")]
@@ -788,20 +770,10 @@ def before(release: dict, earlier: list[dict]) -> dict:
 
 def costs_of_releases() -> pl.DataFrame:
     """Return the CPU time of a reply in each trial that has every rate, in microseconds."""
-    points = counted(pl.read_parquet(HISTORY / "points.parquet")).filter(pl.col("replies") > 0)
+    points = counted(table("history")).filter(pl.col("replies") > 0)
     whole = pl.col(RATE).n_unique().over("server", "n") == points[RATE].n_unique()
     us = pl.col("server_cpu_ns").sum() / pl.col("replies").sum() / 1000
     return points.filter(whole).group_by("server", "n").agg(us=us)
-
-
-def where_measured(dataset: str) -> str:
-    """Return when and where a dataset of the experiment `history` was measured, as it is said."""
-    trials = table("history", "trials", dataset)
-    days = trials["started_at"].drop_nulls().sort().dt.strftime("%-d %B %Y")
-    return (
-        f"another dataset, {dataset}, measured on {' and '.join(days.unique(maintain_order=True))} "
-        f"on the testbed {trials['testbed'][0]}: {trials['cpus'].drop_nulls()[0]} CPUs"
-    )
 
 
 def beyond_one(ratios: dict[str, pl.Series]) -> tuple[int, int]:
@@ -826,9 +798,7 @@ def span(rows: list[tuple[str, pl.Series]]) -> str:
 
 
 def fifteen_years() -> list[str]:
-    """What releases cost; no sentence where the dataset is not here."""
-    if not HISTORY.is_dir():
-        return []
+    """What releases cost."""
     costs = costs_of_releases()
 
     def ratios(after: dict, earlier: dict) -> pl.Series:
@@ -853,13 +823,11 @@ def fifteen_years() -> list[str]:
         for _, earlier, after, ratio in sorted(changes, key=lambda row: -row[0])[:2]
     ]
     more, less = beyond_one(since)
-    sentences = [
-        where_measured("history"),
+    return [
         f"a reply takes more CPU time with the last release in {more} of {len(since)} systems "
         f"and less in {less}; for the others these trials do not decide",
         f"two pairs of consecutive releases differ most: {' and '.join(largest)};",
     ]
-    return sentences
 
 
 def rates_of_posts() -> pl.DataFrame:
@@ -883,15 +851,13 @@ def rates_of_posts() -> pl.DataFrame:
 
 
 def highest_rates() -> list[str]:
-    """How the rate that each release answers in time changed; no sentence without searches."""
-    if not CAPACITIES.is_file():
-        return []
-    searches = pl.read_parquet(CAPACITIES).drop_nulls("outcome")
-    found = searches.filter(outcome="found").select("server", "n", "capacity_rps")
+    """How the rate that each release answers in time changed."""
+    searched = table("history", "probes").drop_nulls("outcome")
+    found = searched.filter(outcome="found").select("server", "n", "capacity_rps")
     since, of_posts = {}, []
     posts = {(system, year): rps for system, year, rps in rates_of_posts().rows()}
     for system, rows in releases().items():
-        measured = [row["server"] for row in rows if row["server"] in searches["server"]]
+        measured = [row["server"] for row in rows if row["server"] in searched["server"]]
         sides = (pl.col("server") == measured[end] for end in (-1, 0))
         ratios = paired(found, *sides, column="capacity_rps").drop_nulls()
         if len(measured) > 1 and len(ratios) >= 3:
@@ -904,7 +870,6 @@ def highest_rates() -> list[str]:
                 of_posts.append(rates["capacity_rps"].median() / rps)
     higher, lower = beyond_one(since)
     return [
-        where_measured("history-capacity"),
         f"than that of the oldest in {lower} of {len(since)} systems, and higher in {higher}.",
         f"The last release has {span(list(since.items()))} the capacity of the first",
         f"{standing(since)} of the {len(since)} differences survive Holm's correction.",
@@ -913,9 +878,9 @@ def highest_rates() -> list[str]:
     ]
 
 
-def costs(experiment: str, dataset: str, at_rps: int, *servers: str) -> pl.Series:
+def costs(experiment: str, at_rps: int, *servers: str) -> pl.Series:
     """Return the CPU time of a reply of the first server over that of the second, by round."""
-    points = counted(table(experiment, dataset=dataset)).filter(pl.col(RATE) == at_rps)
+    points = counted(table(experiment)).filter(pl.col(RATE) == at_rps)
     points = points.filter(pl.col("server").is_in(servers))
     plain = {"schedulers": "one", "readiness": "epoll", "values": "repeated"}
     for name, level in plain.items():
@@ -931,14 +896,13 @@ def costs(experiment: str, dataset: str, at_rps: int, *servers: str) -> pl.Serie
 
 def headlines() -> dict[tuple[str, str, str], tuple]:
     """Return each finding's number: by name, load and axis the value, digits and unit."""
-    yucan = yucan_for_ten_seconds("backlog-of-one").filter(pl.col(RATE) == 13_000)
+    points = yucan()
+    ((rate, duration_us),) = points.select(RATE, "duration_us").unique().rows()
     sides = [pl.col("backlog") == length for length in (1, 128)]
-    one = pl.read_parquet(ROOT / "data" / "backlog-of-one" / "backlog" / "times.parquet").filter(
-        BY_HTTPERF, pl.col(RATE) == 13_000, quantity="connection_time", server="yucan",
-        backlog=1, schedulers="one", somaxconn=4096,
-    ).drop_nulls("time_us")  # fmt: skip
-    rounds = yucan.filter(backlog=1)["n"]
-    each = one.filter(pl.col("n").is_in(rounds.implode())).sort("time_us").partition_by("n")
+    one = table("backlog", "times").filter(
+        pl.col(RATE) == rate, quantity="connection_time"
+    ).join(points.filter(backlog=1), on=["server", "variant", "n"], how="semi")  # fmt: skip
+    each = one.drop_nulls("time_us").sort("n", "time_us").partition_by("n", maintain_order=True)
     tails = [
         trial.filter(pl.col("count").cum_sum() >= ceil(0.99 * trial["count"].sum()))["time_us"][0]
         for trial in each
@@ -953,27 +917,31 @@ def headlines() -> dict[tuple[str, str, str], tuple]:
     )
     kinds = [pl.col("configuration") == kind for kind in ("sqlite", "dict")]
     p95 = counted(table("c10k")).filter(
-        server="node-ws", opening=128, run="planned", environment="unthrottled", schedulers="one"
+        server="node-ws", opening=128, run="planned", schedulers="one"
     )["message_latency_p95_us"]
+    at = f"at {number(rate)} req/s, {duration_us / 1e6:g} s each"
+    capacities = {name: searches(name) for name in ("dynamic", "history")}
+    server = pl.col("server")
+    node = pl.col("configuration") == first_configuration("node", "dynamic")
     by_name = {
-        ("short_backlog", "at 13 000 req/s, 10 s each, n = 8 to 12", "backlog 1 over 128"):
-            (paired(yucan, *sides), 2, "times"),
-        ("idle_connections", "at 200 req/s, 2 s each, n = 3", "poll over epoll, 8 000 idle"):
+        ("short_backlog", at, "backlog 1 over 128"): (paired(points, *sides), 2, "times"),
+        ("idle_connections", "at 200 req/s, 5 s each", "poll over epoll, 8 000 idle"):
             (paired(ours, *ways, "us"), 1, "times"),
-        ("accept_queue", "at 13 000 req/s, 10 s each, n = 8", "backlog 1"):
-            (pl.Series(tails).cast(pl.Float64), 0, "ms"),
-        ("dynamic_order", "at 3 000 req/s, 2 to 3.5 s each, n = 5", "Node.js over Tornado"):
-            (costs("dynamic", "reference", 3000, "node", "tornado"), 2, "times"),
-        ("static_cpu", "at 1 000 req/s, 2 s each, n = 5", "nginx over Yaws"):
-            (costs("static", "reference", 1000, "nginx", "yaws"), 2, "times"),
-        ("framework", "closed loop, 2 s each, n = 5", "eventlet, WSGI over eventlet, echo"):
+        ("accept_queue", at, "backlog 1"): (pl.Series(tails).cast(pl.Float64), 0, "ms"),
+        ("dynamic_order", "", "Node.js over Tornado"):
+            (paired(capacities["dynamic"], (server == "node") & node, server == "tornado",
+                    "capacity_rps"), 2, "times"),
+        ("static_cpu", "at 1 000 req/s, 5 s each", "nginx over Yaws"):
+            (costs("static", 1000, "nginx", "yaws"), 2, "times"),
+        ("framework", "closed loop, 5 s each", "eventlet, WSGI over eventlet, echo"):
             (paired(closed, *layers), 2, "times"),
-        ("bytes_per_message", "n = 3", "SQLite over dict"):
+        ("bytes_per_message", "", "SQLite over dict"):
             (paired(grown, *kinds, "bytes"), 2, "times"),
-        ("websockets", "at 10 000 req/s, 15 s each, n = 3", "95 of 100 messages, node-ws"):
+        ("websockets", "at 10 000 req/s, 15 s each", "95 of 100 messages, node-ws"):
             (p95.cast(pl.Float64), 0, "µs"),
-        ("releases", "at 2 000 req/s, 5 s each, n = 3", "Tornado over Tornado 0.2"):
-            (costs("history", "history", 2000, "tornado", "tornado-0.2"), 2, "times"),
+        ("releases", "", "capacity, Tornado over Tornado 0.2"):
+            (paired(capacities["history"], server == "tornado", server == "tornado-0.2",
+                    "capacity_rps"), 2, "times"),
     }  # fmt: skip
     return {key: (student(values)[0], *rest) for key, (values, *rest) in by_name.items()}
 
@@ -1013,10 +981,7 @@ def findings() -> list[str]:
         figure = f"{number(value / 1000 if unit == 'ms' else value, digits)} {unit}"
         if f"{said}: " in page:
             words = in_words(value) if unit == "times" else figure
-            load = where.rpartition("n = ")[0]
-            sentences.append(
-                f"{said}: {words}, {measure}{', ' if load else ''}{load.rstrip(', ')} ()."
-            )
+            sentences.append(f"{said}: {words}, {measure}{', ' if where else ''}{where} ().")
     return sentences
 
 
@@ -1208,7 +1173,7 @@ def test_memory_of_the_figure_is_that_of_the_trials():
     chart = json.loads((ROOT / "figures" / "reference" / "fig-c10k-cost.json").read_text())
     (drawn,) = chart["datasets"].values()
     titles = table("c10k", "trials").select("server", "title").unique()
-    plain = table("c10k").filter(opening=128, run="planned", environment="unthrottled")
+    plain = table("c10k").filter(opening=128, run="planned")
     points = lawful(plain).join(titles, on="server").drop_nulls("server_rss_per_connection_bytes")
     medians = dict(
         points.filter(pl.col("schedulers").fill_null("one") == "one")
@@ -1233,7 +1198,7 @@ TYPED = [
     r"\b(19|20)\d\d\b", r"Tornado (0\.2|1\.2\.1)", r"listen\(2\)", r"\d+th percentile",
     r"10 000 requests a second", r"(backlog of|one of|with|than|to|found|saw|as) (1|5|128|256)\b",
     r"(more than|over|within) 5 s", r"message of 33 bytes", r"95 of 100 messages", r"With 900",
-    r"at most 128 handshakes", r"at most 1 000 connections a second",
+    r"at most 128 handshakes", r"at most 1 000 connections a second", r"at 2\.5 times",
     r"room for 1024 descriptors", r"hold 8000 descriptors", r"get_value/2",
     r"within 10 ms", r"Linux [\w.-]+", r"family \d+ model \d+",
 ]  # fmt: skip
@@ -1268,8 +1233,7 @@ def texts(part: object) -> list[str]:
 
 def experiments(notebook: str) -> list[Path]:
     """Return the folders of the experiments that a notebook reads, by its header."""
-    tabled = [*DATA.glob("*/trials.parquet"), *HISTORY.glob("trials.parquet")]
-    measured = sorted(path.parent for path in tabled)
+    measured = sorted(path.parent for path in DATA.glob("*/trials.parquet"))
     (named,) = re.findall(r"^  experiments: (.*)$", (ROOT / notebook).read_text(), re.M)
     names = re.findall(r"[\w-]+", named)
     return [folder for folder in measured if named == "all" or folder.name in names]

@@ -106,4 +106,3 @@ def test_every_sitting_has_the_null_server_and_one_yardstick():
 
 def test_it_has_every_experiment():
     assert planned().keys() == {*files.names("experiment")}
-
