@@ -977,11 +977,11 @@ def findings() -> list[str]:
     stated = {finding["name"]: finding for finding in stated}
     sentences = []
     for (name, where, _), (value, digits, unit) in headlines().items():
-        said, measure = stated[name]["sentence"], stated[name]["measure"]
+        said = stated[name]["sentence"]
         figure = f"{number(value / 1000 if unit == 'ms' else value, digits)} {unit}"
         if f"{said}: " in page:
             words = in_words(value) if unit == "times" else figure
-            sentences.append(f"{said}: {words}, {measure}{', ' if where else ''}{where} ().")
+            sentences.append(f"{said}: {words}{', ' if where else ''}{where} ().")
     return sentences
 
 

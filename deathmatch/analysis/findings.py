@@ -146,14 +146,10 @@ class Result:
 
     @property
     def in_words(self) -> str:
-        """The finding with its number in words, the measure and its load."""
+        """The finding with its number in words, and its load."""
         known = self.shown[0]
         load = known.where.rpartition("n = ")[0].rstrip(", ")
-        return ", ".join(
-            filter(
-                None, [f"{self.finding.sentence}: **{known.words}**", self.finding.measure, load]
-            )
-        )
+        return ", ".join(filter(None, [f"{self.finding.sentence}: **{known.words}**", load]))
 
     @property
     def said(self) -> str:
