@@ -120,8 +120,8 @@ def test_the_readmes_server_and_dataset_are_measured(tree: Tree):
     tree.write("servers/lua/server.lua", lua)
     tree.write("servers/lua/server.toml", server)
     tree.write("config/datasets/mine.toml", dataset)
-    tree.write("config/datasets/next/mine.toml", f"{dataset}\n{in_sittings}")
-    assert files.dataset("next/mine", tree.path).sitting_of("backlog", 3) == "backlog-2"
+    tree.write("config/datasets/parts.toml", f"{dataset}\n{in_sittings}")
+    assert files.dataset("parts", tree.path).sitting_of("backlog", 3) == "backlog-2"
     script = (
         "from deathmatch.plan import matrix; found = matrix.trials('mine')\n"
         "print(len(found), *sorted({trial.server.name for trial in found}))"

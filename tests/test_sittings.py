@@ -268,33 +268,33 @@ def test_a_sitting_of_more_than_two_hours_is_a_mistake_of_its_file(monkeypatch):
     assert said.value.where == "config/datasets/mine.toml, key sittings.1"
 
 
-NESTED = "data/next/tiny"
+DATA = "data/tiny"
 
 
 def kept(tree: Tree) -> list[tuple[str, int, bool]]:
-    rows = json.loads((tree.path / NESTED / "sittings.json").read_text())
+    rows = json.loads((tree.path / DATA / "sittings.json").read_text())
     return [(row["sitting"], row["attempt"], bool(row["refused"])) for row in rows]
 
 
 def records(tree: Tree) -> int:
-    return len(list(tree.path.glob(f"{NESTED}/backlog/*/*/*/trial.json")))
+    return len(list(tree.path.glob(f"{DATA}/backlog/*/*/*/trial.json")))
 
 
 def rounds(tree: Tree) -> list[int]:
-    table = pl.read_parquet(tree.path / NESTED / "backlog" / "trials.parquet")
+    table = pl.read_parquet(tree.path / DATA / "backlog" / "trials.parquet")
     return sorted(table["n"].to_list())
 
 
 def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
     """The null server's CPU time differs between any two trials: a bound of 0 always refuses."""
-    plan = "config/datasets/next/tiny.toml"
+    plan = "config/datasets/tiny.toml"
     tree.write(plan, PLAN.replace("# of it", "[refuse]\nnull_drift = 0"))
-    chosen = {"dataset": "next/tiny", "sitting": "first"}
+    chosen = {"dataset": "tiny", "sitting": "first"}
     said = tree.snakemake(**chosen).failed().text
     assert "first is refused: the servers' CPU time for each reply changed by" in said
     assert "sitting=first repeats first" in said
     assert kept(tree) == [("first", 1, True)] and records(tree) == 0
-    with tarfile.open(tree.path / NESTED / "refused" / "first-1.tar.xz") as aside:
+    with tarfile.open(tree.path / DATA / "refused" / "first-1.tar.xz") as aside:
         names = [name for name in aside.getnames() if name.endswith("/trial.json")]
         record = json.loads(aside.extractfile(names[0]).read())
     assert len(names) == 2 and record["dataset"] == "tiny"
@@ -308,30 +308,30 @@ def test_two_sittings_one_of_them_refused_and_repeated(tree: Tree):
     said = tree.snakemake(**chosen).succeeded().text
     assert "missing: second" in said and "sitting=second continues" in said
     assert kept(tree)[1:] == [("first", 2, False)] and records(tree) == 2
-    assert (tree.path / NESTED / "backlog" / "raw.tar.xz").is_file()
-    said = tree.checked(only_paper=True, dataset="next/tiny").failed().text
+    assert (tree.path / DATA / "backlog" / "raw.tar.xz").is_file()
+    said = tree.checked(only_paper=True, dataset="tiny").failed().text
     assert "sitting=second" in said
     assert "the sitting first is measured 20" in tree.checked(**chosen).failed().text
 
     # A fresh clone has no raw logs of the earlier rounds, of which the tables are made.
-    for folder in (tree.path / NESTED / "backlog").glob("*/"):
+    for folder in (tree.path / DATA / "backlog").glob("*/"):
         shutil.rmtree(folder)
-    said = tree.checked(dataset="next/tiny").failed().text
-    assert "deathmatch unpack next/tiny" in said
-    tree.deathmatch("unpack", "next/tiny").succeeded()
+    said = tree.checked(dataset="tiny").failed().text
+    assert "deathmatch unpack tiny" in said
+    tree.deathmatch("unpack", "tiny").succeeded()
     # One kind of machine in each round: the kernel of another round may differ.
-    for file in tree.path.glob(f"{NESTED}/backlog/*/*/*/trial.json"):
+    for file in tree.path.glob(f"{DATA}/backlog/*/*/*/trial.json"):
         record = json.loads(file.read_text())
         record["machine"]["kernel"] = "2.6"
         file.write_text(json.dumps(record))
-    said = tree.snakemake(dataset="next/tiny").succeeded().text
+    said = tree.snakemake(dataset="tiny").succeeded().text
     assert "missing: nothing now" in said and "makes the paper" in said
     assert rounds(tree) == [1, 2, 3]
     # A sitting that is kept already is not judged again, as by a run in a clone without build/.
-    tree.deathmatch("sitting", "next/tiny", "second").succeeded()
+    tree.deathmatch("sitting", "tiny", "second").succeeded()
     assert kept(tree)[2:] == [("second", 1, False)]
 
     # A sitting that is refused by hand, because a fault was found later, is due again.
-    tree.deathmatch("sitting", "next/tiny", "second", "--refuse", "a fault").failed()
+    tree.deathmatch("sitting", "tiny", "second", "--refuse", "a fault").failed()
     assert kept(tree)[3:] == [("second", 2, True)] and records(tree) == 2
     assert rounds(tree) == [1, 2]

@@ -7,7 +7,6 @@
 import datetime
 import hashlib
 import json
-from pathlib import Path
 
 from pydantic import Field
 
@@ -59,7 +58,7 @@ def text(dataset: str, day: datetime.date) -> str:
     """Return what frozen.toml must hold to freeze the rules of a dataset on that day."""
     names = ", ".join(f'"{name}"' for name in not_tested())
     return (
-        f'dataset = "{Path(dataset).name}"\nrules = "{rules_hash(dataset)}"\n'
+        f'dataset = "{dataset}"\nrules = "{rules_hash(dataset)}"\n'
         f"committed = {day.isoformat()}\ntests = {tests()}\nuntested = [{names}]\n"
     )
 
@@ -82,7 +81,7 @@ def check(dataset: str) -> None:
             "trial",
         )
     known = read()
-    if (known.dataset, known.rules) != (Path(dataset).name, rules_hash(dataset)):
+    if (known.dataset, known.rules) != (dataset, rules_hash(dataset)):
         raise UserError(
             f"the rules of the dataset {dataset} are not those that were frozen on "
             f"{known.committed}",

@@ -71,7 +71,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
     record = {
         "experiment": trial.experiment.name, "server": trial.server.name,
         # Without the folder of datasets that are not published yet.
-        "dataset": Path(trial.dataset).name,
+        "dataset": trial.dataset,
         "n": trial.n, "testbed": hosts.spec.name, "spec": trial.spec(),
         "schema_version": SCHEMA_VERSION, "seed": files.dataset(trial.dataset).seed,
         "version": built["version"],

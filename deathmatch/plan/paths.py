@@ -25,10 +25,7 @@ PLACES = {
 RELEASES = "servers/releases/{}/server.toml"
 # Names become paths, targets of Snakemake and words of commands.
 _NAME = r"[A-Za-z0-9][\w.-]*"
-# A dataset may be in a folder: `next/reference`, which is later moved to `reference`.
-NAMES = dict.fromkeys(PLACES, _NAME) | {
-    "experiment": r"[A-Za-z0-9][\w-]*", "dataset": f"({_NAME}/)?{_NAME}",
-}  # fmt: skip
+NAMES = dict.fromkeys(PLACES, _NAME) | {"experiment": r"[A-Za-z0-9][\w-]*"}
 ALLOWED = dict.fromkeys(PLACES, "letters, digits, '.', '_' and '-'") | {
     "experiment": "letters, digits, '_' and '-'"
 }
@@ -64,9 +61,7 @@ def split(path: Path) -> tuple[str, tuple[str, ...]]:
     """Return the dataset that a path below `data/` belongs to, and the rest of the path's parts."""
     parts = path.parts
     below = parts[len(parts) - parts[::-1].index("data") :] if "data" in parts else parts
-    nested = "/".join(below[:2])
-    size = 2 if path_of("dataset", nested).is_file() else 1
-    return "/".join(below[:size]), below[size:]
+    return below[0], below[1:]
 
 
 def folder(server: str) -> str:
@@ -80,12 +75,10 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
     Raises UserError for a file or folder whose name cannot be used, and for two servers of a name.
     """
     places = [PLACES[kind], *([RELEASES] if kind == "server" else [])]
-    patterns = ["[!_.]*", "[!_.]*/[!_.]*"] if kind == "dataset" else ["[!_.]*"]
     known = sorted(
         str(path.relative_to(root))[len(before) : -len(after)]
         for before, after in (place.split("{}") for place in places)
-        for pattern in patterns
-        for path in root.glob(f"{before}{pattern}{after}")
+        for path in root.glob(f"{before}[!_.]*{after}")
     )
     if twice := next((name for name, after in pairwise(known) if name == after), None):
         what = f"servers/{twice} and servers/releases/{twice} have the same name"
