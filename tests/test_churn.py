@@ -1,10 +1,7 @@
-"""How connections open: the rule for a steady pace on planted warm-ups, its record, ceilings."""
+"""How connections open: the rule for a steady pace on planted warm-ups, and its record."""
 
 import numpy as np
-import polars as pl
-import pytest
 
-from deathmatch.analysis import c10k_opening
 from deathmatch.measure import churn
 from deathmatch.plan import files, record
 
@@ -61,56 +58,3 @@ def test_rounds_leave_ports_for_the_connections_that_are_measured():
     assert churn.rounds_that_fit(30, 1000, 10_000, 64_512) == 30
     assert churn.rounds_that_fit(30, 1000, 50_000, 64_512) == 14
     assert churn.rounds_that_fit(30, 1000, 70_000, 64_512) == 0
-
-
-def point(server: str, not_opened: int) -> dict:
-    return {"server": server, "variant": "v", "n": 1, "offered_rate_rps": 1000, "label": server,
-            "environment": "unthrottled", "duration_us": 10_000_000, "connections": 1000,
-            "outcome_completed": 1000 - not_opened, "outcome_not_opened": not_opened,
-            "outcome_unfinished": 0}  # fmt: skip
-
-
-def test_a_ceiling_of_messages_is_distinguished_from_a_slow_handshake():
-    """Both use a CPU; the first answers 600 messages a second then and opens hardly any more."""
-    points = pl.DataFrame([point("starved", 400), point("slow", 300), point("whole", 0),
-                           point("sampled once", 300)])  # fmt: skip
-    key = {"variant": "v", "n": 1, "offered_rate_rps": 1000}
-    opened = {"starved": lambda s: 250 if s < 2 else 12, "slow": lambda s: 70,
-              "whole": lambda s: 100, "sampled once": lambda s: 70}  # fmt: skip
-    seconds = pl.DataFrame([
-        key | {"server": server, "quantity": quantity, "since_start_s": s, "count": count,
-               "lost": lost}
-        for server, pace in opened.items()
-        for s in range(10)
-        for quantity, count, lost in (("handshake_time", pace(s), 0), ("latency", 610, 10))
-    ])  # fmt: skip
-    samples = pl.DataFrame([
-        key | {"server": server, "time_us": 5_000_000 + 500_000 * at,
-               "server_cpu_ns": 480_000_000 * at}
-        for server in opened
-        # `sampled once` has a sample at its beginning, and one in its last fifth.
-        for at in ((0, 17) if server == "sampled once" else range(24))
-    ])  # fmt: skip
-    found = c10k_opening.ceilings(points, seconds, samples)
-    slow, starved = found.to_dicts()
-    assert (starved["label"], starved["held"], starved["starved"]) == ("starved", 600, True)
-    assert (slow["label"], slow["starved"]) == ("slow", False)
-    assert starved["message_rate_rps"] == 600 and starved["cpus"] == pytest.approx(0.96)
-    assert starved["message_rate_cpu_rps"] == pytest.approx(625)
-    assert (starved["opening_first_cps"], starved["opening_last_cps"]) == (250, 12)
-    assert c10k_opening.ceilings_table(found)["held"].to_list() == [700, 600]
-
-
-def test_levels_stand_side_by_side_only_where_there_are_several():
-    shown = {
-        "schedulers": "one", "run": "planned", "connections_opening_max": 128,
-        "connection_timeouts": 0, "opening_rate_cps": 100.0, "message_latency_growth": 1.0,
-        **{f"{what}_{q}_us": 1000 for what in ("handshake_time", "message_latency")
-           for q in ("p50", "p99")},
-    }  # fmt: skip
-    points = pl.DataFrame([
-        point("one", 0) | shown | {"opening": 128},
-        point("two", 0) | shown | {"opening": 128},
-        point("two", 0) | shown | {"opening": 10_000, "label": "two, at once"},
-    ])  # fmt: skip
-    assert c10k_opening.side_by_side(points)["label"].to_list() == ["two", "two, at once"]
