@@ -176,7 +176,7 @@ def test_connections_without_an_answer_are_counted_by_cap_rate_and_length():
         at | {"n": n, "connections": 100, "errors_total": lost, REPLY: 9.0}
         for n, lost in ((1, 4), (2, 8), (3, 5))
     ])  # fmt: skip
-    longer = points.with_columns(duration_us=pl.lit(10_000_000))
+    longer = points.with_columns(duration_us=pl.lit(10_000_000, pl.Int64))
     first, second = listen_backlog.unanswered(pl.concat([points, longer])).to_dicts()
     assert (first["duration_s"], second["duration_s"]) == (10, 5)
     assert [second[name] for name in ("trials", "least", "median", "most")] == [3, 4, 5, 8]

@@ -58,7 +58,8 @@ def test_row_counts_are_those_the_readme_states():
     files = published.FOLDER.glob("*.csv")
     counted = {path.stem: pl.read_csv(path, infer_schema=False).height for path in files}
     assert {name: int(count) for name, count in stated.items()} == counted
-    assert counted.keys() == {*published.FACTORS, "testbeds", "quantities"}
+    others = {"testbeds", "quantities", "systems", "exploratory"}
+    assert counted.keys() == {*published.FACTORS, *others}
     assert f"{len(CLAIMS)} claims" in readme
     assert f"{len(published.untested())} statements" in readme
 
@@ -201,14 +202,15 @@ def test_no_comparison_is_of_a_thing_with_itself_or_leaves_everything_open():
         assert all(one.what for one in (*claim.condition, *claim.condition_then)), claim.id
 
 
-def test_then_and_now_have_the_same_comparisons():
+def test_now_compares_what_then_compares():
+    """Less where no client offers a server of today enough."""
     for claim in CLAIMS:
         if claim.then:
             asked = [
                 [(one.statistics, one.low, one.high, one.least_s) for one in claim.compared(when)]
                 for when in ledger.WHEN
             ]
-            assert asked[0] == asked[1], claim.id
+            assert all(one in asked[0] for one in asked[1]), claim.id
 
 
 RANGE = "ostinelli-node-gains-from-processes"

@@ -149,8 +149,9 @@ class _DeviationsFile(Spec):
     deviation: Many[Deviation]
 
 
-def claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
+def claims(path: Path | None = None) -> tuple[Claim, ...]:
     """Return the claims in the file's order; UserError with the key where the file is wrong."""
+    path = path or CLAIMS
     return _of_file(_Claims, path, path.stat().st_mtime_ns).claim
 
 
