@@ -12,7 +12,9 @@ from conftest import MINIATURE, instead
 from deathmatch.analysis import claims, findings, judging, published, selecting
 from deathmatch.analysis.findings import FAILS, HOLDS, NOT_MEASURED, OPEN
 from deathmatch.analysis.ledger import Verdict
+from deathmatch.analysis.searched import SHARE
 from deathmatch.analysis.stats import Interval
+from deathmatch.capacity_search import search
 from deathmatch.paper.charts import findings as charts
 from deathmatch.quantities.quantity import RATE, REPLY
 
@@ -32,6 +34,7 @@ COLUMNS = {
     },
     "connections_held": lambda value: {"outcome_completed": value},
     "bytes_per_message": lambda value: {"rss_bytes": value * pl.col("messages")},
+    "capacity_rps": lambda value: {"capacity_rps": value},
 }  # fmt: skip
 # Text that the study must never print.
 NEVER = re.compile(r"\binf|nan|None|\b1 of 1\b|\(\)|\{|\}|interval to|: *$|: *\.")
@@ -42,9 +45,12 @@ def plant(miniature):
     """Return what plants points, by dataset and experiment, in place of all tables."""
     with ExitStack() as planted:
 
-        def plant(points: dict) -> None:
+        def plant(rows: dict) -> None:
             planted.close()
-            given = {(*key, "points"): frame for key, frame in points.items()}
+            given = {
+                (*key, "probes" if "probe" in frame.columns else "points"): frame
+                for key, frame in rows.items()
+            }
             planted.enter_context(instead(given or {("mine", "", "points"): None}))
 
         yield plant
@@ -52,11 +58,27 @@ def plant(miniature):
 
 @cache
 def sides(name: str) -> dict[tuple, pl.DataFrame]:
-    """Return the real points of each selector of a finding, at one rate, in three rounds."""
+    """Return the real points of each selector of a finding, at one rate, in three rounds.
+
+    Of capacities and shares of them they are the ends of searches, and the probes at that share.
+    """
     finding = FINDINGS[name]
     frames = {}
     for comparison in finding.comparisons:
         for selector in comparison.sides:
+            if comparison.statistic == "capacity_rps" or SHARE in selector:
+                probes = selecting.selected(
+                    MINIATURE.name, finding.experiment, selector, selecting.probes
+                )
+                share = selector.get(SHARE)
+                of_it = (
+                    pl.col("outcome") == search.FOUND
+                    if share is None
+                    else ((pl.col(SHARE) == share) & (pl.col("step") == search.COST))
+                )
+                chosen = probes.filter(of_it, pl.col("n").is_in(ROUNDS))
+                frames[_key(selector)] = chosen.with_columns(client_limited=False)
+                continue
             frame = selecting.selected(MINIATURE.name, finding.experiment, selector)
             at = selector.get(RATE)
             if RATE in frame.columns:

@@ -19,7 +19,7 @@ from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.data import sittings
 from deathmatch.plan import validation_errors
 from deathmatch.plan.spec import Many, Spec
-from deathmatch.quantities.quantity import RATE, Kind
+from deathmatch.quantities.quantity import RATE, Kind, Points
 
 FILE = published.FOLDER / "findings.toml"
 REFERENCE = "reference"
@@ -277,12 +277,15 @@ def _effect(part: Part) -> Interval:
 
 
 def _where(dataset: str, experiment: str, comparison: Comparison, part: Part) -> str:
-    """Return the load of the compared points: "at 3 000 req/s, 5 s each, n = 3"."""
+    """Return the load of the compared points: "at 3 000 req/s, 5 s each, n = 3".
+
+    A capacity has no load.
+    """
     counts = sorted({len(side) for side in part.sides})
     n = f"n = {_range(counts)}"
     chosen = selecting.compared_variants(dataset, experiment, comparison)
     frames = [variant.points for variant, _ in chosen]
-    if RATE not in frames[0].columns:
+    if RATE not in frames[0].columns or comparison.quantity.points == Points.SEARCHES:
         return n
     rates = sorted({rate for frame in frames for rate in frame[RATE]})
     offered = "closed loop" if rates == [0] else f"at {_range(rates)} req/s"

@@ -9,8 +9,9 @@ import polars as pl
 
 from deathmatch.analysis import findings, phrases, selecting
 from deathmatch.analysis.findings import Result, Shown
+from deathmatch.analysis.searched import SHARE
 from deathmatch.data.laws.law import TRIAL
-from deathmatch.quantities.quantity import RATE
+from deathmatch.quantities.quantity import RATE, Points
 
 LISTED = 3
 """At most so many other rates are listed; of more, the smallest and the largest number."""
@@ -51,12 +52,15 @@ def _looked_up(one: Result, shown: Shown) -> tuple[str, float | None]:
 def _elsewhere(place: tuple[str, str], shown: Shown, behind: list[pl.DataFrame]) -> str:
     """Return the same comparison at each other rate at which all that is compared was measured."""
     offered = selecting.points(*place)
-    if RATE not in offered.columns:
+    if RATE not in offered.columns or shown.comparison.quantity.points == Points.SEARCHES:
         return ""
     used = {rate for points in behind for rate in points[RATE]}
     known = []
     for rate_rps in sorted(set(offered[RATE]) - used):
-        sides = {name: side | {RATE: rate_rps} for name, side in zip("ab", shown.comparison.sides)}
+        sides = {
+            name: {key: level for key, level in side.items() if key != SHARE} | {RATE: rate_rps}
+            for name, side in zip("ab", shown.comparison.sides)
+        }
         there = shown.comparison.model_copy(update=sides | {"rate": None, "least_s": 0})
         again = findings.shown(*place, there)
         if again.number:

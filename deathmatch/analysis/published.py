@@ -5,7 +5,6 @@ claims with their rules, `untested()` those without one, `effect()` the source's
 data/published/README.md explains the columns; `tests/test_published.py` checks what they hold.
 """
 
-import datetime
 from functools import cache
 from pathlib import Path
 from typing import Literal, Self
@@ -136,19 +135,6 @@ class _UntestedFile(Spec):
     untested: Many[Untested]
 
 
-class Deviation(Spec):
-    """What was done otherwise than a dataset's frozen plan said."""
-
-    dataset: str
-    day: datetime.date
-    what: str
-    why: str
-
-
-class _DeviationsFile(Spec):
-    deviation: Many[Deviation]
-
-
 def claims(path: Path | None = None) -> tuple[Claim, ...]:
     """Return the claims in the file's order; UserError with the key where the file is wrong."""
     path = path or CLAIMS
@@ -160,10 +146,11 @@ def untested(path: Path = UNTESTED) -> tuple[Untested, ...]:
     return _of_file(_UntestedFile, path, path.stat().st_mtime_ns).untested
 
 
-def deviations(dataset: str, path: Path = FOLDER / "deviations.toml") -> list[Deviation]:
-    """Return what was done otherwise than the dataset's plan said, in the file's order."""
-    known = _of_file(_DeviationsFile, path, path.stat().st_mtime_ns).deviation
-    return [one for one in known if one.dataset == dataset]
+def deviations(dataset: str) -> list[dict]:
+    """Return what was done otherwise than the dataset's plan said: day, what, why."""
+    path = FOLDER / "deviations.toml"
+    known = validation_errors.parse(path.read_bytes(), path.name)["deviation"]
+    return [one for one in known if one["dataset"] == dataset]
 
 
 @cache
