@@ -147,7 +147,7 @@ class Wsload(LoadGenerator[Report]):
         Quantiles are over all connections opened and all messages due; they are None if that share
         never ended. Mean, standard deviation and maximum are of those that ended.
         `connection_timeouts` counts as the post's client did: TCP connections that took more than
-        2 s, rounded to 1 ms by DIGITS. `message_latency_growth` is the median latency of the run's
+        2 s, rounded to 10 ms by DIGITS. `message_latency_growth` is the median latency of the run's
         last fifth (a minute of the post's five) over that of its first. `connections_opening_max`
         is the most connections that were opening at a time, or the sum of several clients' peaks.
         The columns of `sampled` and CHURN are None here. Raises Truncated if a summary is
@@ -168,13 +168,10 @@ class Wsload(LoadGenerator[Report]):
         return {name: fields.get(name) for name in COLUMNS}
 
     def histogram(self, report: Report) -> pl.DataFrame:
-        """Return the histograms over the whole run, without times that never ended.
-
-        `time_us` is rounded to three significant digits, while `points` have four.
-        """
+        """Return the histograms over the whole run, without times that never ended."""
         return (
             report.times.drop_nulls("time_us")
-            .group_by("quantity", time_us=histogram.rounded_us(pl.col("time_us"), 3))
+            .group_by("quantity", "time_us")
             .agg(pl.col("count").sum().cast(pl.Int64))
             .sort("quantity", "time_us")
             .cast(histogram.SCHEMA)

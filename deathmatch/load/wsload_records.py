@@ -1,7 +1,7 @@
 """The records of wsload as histograms, which a trial keeps in place of messages and connections.
 
 They have times to DIGITS for each second of intended time, without the connection of a message. A
-quantile of a second is that of the same message, with an error of at most 0.05 %.
+quantile of a second is that of the same message, with an error of at most 0.5 %.
 """
 
 from pathlib import Path
@@ -22,9 +22,10 @@ TIMES_SCHEMA = {
     "quantity": pl.Enum(list(QUANTITIES)), "second": pl.Int32, "time_us": pl.Int64,
     "count": pl.Int32,
 }  # fmt: skip
-# Times below 10 ms are exact to a microsecond. With more digits, each message of an overload has a
-# different time: five minutes of 10,000 a second took 7 MB, which no lossless format shortens.
-DIGITS = 4
+# Times below 1 ms are exact to a microsecond. With more digits, each message of an overload has a
+# different time: with four, five minutes of 10,000 a second took 7 MB, which no lossless format
+# shortens.
+DIGITS = 3
 
 SHARES_SCHEMA = {"due": pl.Int32, "echoed": pl.Int32, "count": pl.Int32}
 # A connection is starved if so many messages were due on it and none was echoed.
