@@ -113,9 +113,9 @@ def begun(log: Path) -> tuple[pl.DataFrame, dict]:
 
 
 def took_us(events: pl.DataFrame, end: str) -> np.ndarray:
-    """Return the sorted times from intention to end of all that ended, to four digits."""
+    """Return the sorted times from intention to end of all that ended, to three digits."""
     ended = events.drop_nulls(end).select(end, "intended_us").rows()
-    return np.sort([int(float(f"{end_us - begin_us:.3e}")) for end_us, begin_us in ended])
+    return np.sort([int(float(f"{end_us - begin_us:.2e}")) for end_us, begin_us in ended])
 
 
 @pytest.mark.timing
@@ -164,10 +164,10 @@ def test_statistics_and_seconds_are_those_of_the_raw_events(wsload_built, tmp_pa
     whole = report.texts[0].rstrip()
     for end in range(0, len(whole), 7):
         with pytest.raises(Truncated):
-            GENERATOR.parse(wsload.Report((whole[:end],), report.times), DURATION_S)
+            GENERATOR.parse(wsload.Report((whole[:end],), report.times, report.shares), DURATION_S)
 
 
-def test_times_keep_four_digits_and_unfinished_ones_count(tmp_path):
+def test_times_keep_three_digits_and_unfinished_ones_count(tmp_path):
     (tmp_path / "messages").mkdir()
     rows = [(end_us, 0, 7) for end_us in (9_999, 12_340, 12_344, 1_234_567, None)]
     messages = pl.DataFrame(rows, schema=["received_us", "intended_us", "sent_us"], orient="row")
@@ -181,8 +181,8 @@ def test_times_keep_four_digits_and_unfinished_ones_count(tmp_path):
         for (quantity,), frame in found.group_by("quantity", maintain_order=True)
     }
     assert kept == {
-        "latency": [(9_999, 1), (12_340, 2), (1_235_000, 1), (None, 1)],
-        "service_time": [(9_992, 1), (12_330, 1), (12_340, 1), (1_235_000, 1), (None, 1)],
+        "latency": [(10_000, 1), (12_300, 2), (1_230_000, 1), (None, 1)],
+        "service_time": [(9_990, 1), (12_300, 2), (1_230_000, 1), (None, 1)],
         "handshake_time": [(20, 1), (None, 1)],
         "connection_time": [(10, 2)],
     }
@@ -196,7 +196,8 @@ def test_progress_is_of_the_seconds_after_all_connections_were_opened():
         for second, count in enumerate([20, 60, 98, *[100] * 10, 40])
     ]
     times = pl.DataFrame(rows, schema=wsload_records.TIMES_SCHEMA, orient="row")
-    found = GENERATOR.progress(wsload.Report(("",), times), 13.5)
+    none = pl.DataFrame(schema=wsload_records.SHARES_SCHEMA)
+    found = GENERATOR.progress(wsload.Report(("",), times, none), 13.5)
     assert found == [100 + second for second in range(4, 13)]
     assert GENERATOR.progress(wsload.Report(("",), times[:0]), 13.5) == []
 
