@@ -196,8 +196,7 @@ def test_progress_is_of_the_seconds_after_all_connections_were_opened():
         for second, count in enumerate([20, 60, 98, *[100] * 10, 40])
     ]
     times = pl.DataFrame(rows, schema=wsload_records.TIMES_SCHEMA, orient="row")
-    none = pl.DataFrame(schema=wsload_records.SHARES_SCHEMA)
-    found = GENERATOR.progress(wsload.Report(("",), times, none), 13.5)
+    found = GENERATOR.progress(wsload.Report(("",), times), 13.5)
     assert found == [100 + second for second in range(4, 13)]
     assert GENERATOR.progress(wsload.Report(("",), times[:0]), 13.5) == []
 

@@ -11,7 +11,7 @@ histograms of `wsload_records`, in Parquet files next to the log.
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -45,7 +45,9 @@ class Report:
 
     texts: tuple[str, ...]
     times: pl.DataFrame
-    shares: pl.DataFrame
+    shares: pl.DataFrame = field(
+        default_factory=lambda: pl.DataFrame(schema=wsload_records.SHARES_SCHEMA)
+    )
 
 
 class Wsload(LoadGenerator[Report]):
@@ -123,11 +125,7 @@ class Wsload(LoadGenerator[Report]):
         text = log.read_text(errors="replace") if log.exists() else ""
         file = log.with_suffix(".parquet")
         if not file.exists():
-            return Report(
-                (text,),
-                pl.DataFrame(schema=wsload_records.TIMES_SCHEMA),
-                pl.DataFrame(schema=wsload_records.SHARES_SCHEMA),
-            )
+            return Report((text,), pl.DataFrame(schema=wsload_records.TIMES_SCHEMA))
         times = wsload_records.of_steps(pl.read_parquet(file))
         return Report((text,), times, pl.read_parquet(log.with_suffix(SHARES)))
 
