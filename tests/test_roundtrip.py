@@ -14,7 +14,7 @@ from conftest import HUNG_S, ROOT, first_line
 from few import Server
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram, httperf, registry, roundtrip
+from deathmatch.load import histogram, httperf, registry, roundtrip, roundtrip_calls
 from deathmatch.load.generator import Part
 from deathmatch.load.roundtrip import GENERATOR
 
@@ -443,3 +443,14 @@ def test_a_client_is_late_if_one_send_in_twenty_is(sends, late, limited):
     lags = pl.DataFrame({"time_us": [100.0, 5000.0], "count": [sends - late, late]})
     least = roundtrip._least_lag_us(lags)
     assert (least > roundtrip.SEND_LAG_LIMIT_US) is limited
+
+
+def test_the_spread_of_a_long_overload_is_a_number():
+    """A million connections at once and a million after five seconds: squares exceed 64 bits."""
+    bins = pl.DataFrame({"time_us": [0, 5_000_000], "count": [1_000_000, 1_000_000]})
+    whole = {"connects": 2_000_000, "most_under_way": 1, "replies": 1, "test_duration_us": 10**7}
+    times = {"connection_time": bins, "connect_time": bins}
+    found = roundtrip_calls._connections(whole, times)
+    assert found["connection_time_stddev_us"] == found["connection_time_avg_us"] == 2_500_000
+    none = roundtrip_calls._connections(whole, dict.fromkeys(times, bins[:0]))
+    assert none["connection_time_stddev_us"] is None

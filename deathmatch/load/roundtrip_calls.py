@@ -139,8 +139,9 @@ def _mean_us(times: pl.DataFrame) -> int | None:
 
 def _connections(whole: Fields, times: dict[str, pl.DataFrame]) -> Fields:
     bins = times["connection_time"]
-    mean_us = _mean_us(bins)
-    squares = 0 if mean_us is None else ((bins["time_us"] - mean_us) ** 2 * bins["count"]).sum()
+    mean_us, counted = _mean_us(bins), bins["count"]
+    # As integers, the squares of a long overload exceed 64 bits.
+    squares = 0 if mean_us is None else ((bins["time_us"] - float(mean_us)) ** 2 * counted).sum()
     rate = _per_s(whole, whole["connects"])
     return {
         "connections": whole["connects"],
@@ -151,9 +152,7 @@ def _connections(whole: Fields, times: dict[str, pl.DataFrame]) -> Fields:
         "connection_time_avg_us": mean_us,
         "connection_time_max_us": bins["time_us"].max(),
         "connection_time_median_us": histogram.quantile_us(bins, 0.5),
-        "connection_time_stddev_us": (
-            None if mean_us is None else round((squares / bins["count"].sum()) ** 0.5)
-        ),
+        "connection_time_stddev_us": mean_us and round((squares / counted.sum()) ** 0.5),
         "connect_time_avg_us": _mean_us(times["connect_time"]),
         "connection_length_replies": (
             whole["replies"] / whole["connects"] if whole["connects"] else None
