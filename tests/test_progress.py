@@ -12,7 +12,7 @@ from deathmatch.data import table_files, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix
 from deathmatch.run import cli_config, exit_summary, progress, run_trial
-from deathmatch.run.state import JOBS, Run, clock
+from deathmatch.run.state import Run, clock
 from deathmatch.run.study import Study
 
 TRIALS = matrix.trials("full")[:130]
@@ -39,7 +39,7 @@ def record(trial, root, **changed):
     """Write a whole record of the trial, as it is specified now, with what is changed."""
     file = root / trial.path / "trial.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    now = {"spec": json.loads(trial.spec_text()), "testbed": trial.testbed("netns"), "points": []}
+    now = {"spec": json.loads(trial.spec_text()), "testbed": "netns", "points": []}
     file.write_text(json.dumps(MEASURED | now | changed))
     return file
 
@@ -216,18 +216,6 @@ def test_a_checkout_that_changes_while_it_measures_is_reported_once(run, tmp_pat
     assert warned == [2, 5]
     assert "a1, now a1-dirty" in said[2]
     assert "a1-dirty, now a1." in said[5]
-
-
-def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run, now, tmp_path):
-    run.started(1, "build", ["build/servers/null/build.json"], [])
-    run.started(2, "tidy", ["data/full/backlog/points.parquet"], [])
-    now[0] += 61
-    run.ended(1)
-    run.broke(2)
-    (job,) = pl.read_csv(tmp_path / JOBS).to_dicts()
-    output = "build/servers/null/build.json"
-    assert (job["dataset"], job["rule"], job["output"]) == ("full", "build", output)
-    assert job["ended_s"] - job["began_s"] == pytest.approx(61)
 
 
 def test_what_is_left_has_the_builds_before_the_next_trial(run):

@@ -61,7 +61,7 @@ def split(path: Path) -> tuple[str, tuple[str, ...]]:
     """Return the dataset that a path below `data/` belongs to, and the rest of the path's parts."""
     parts = path.parts
     below = parts[len(parts) - parts[::-1].index("data") :] if "data" in parts else parts
-    return below[0], below[1:]
+    return "".join(below[:1]), below[1:]
 
 
 def folder(server: str) -> str:

@@ -296,8 +296,12 @@ class TrialRecord(RecordPart):
     n: int = Field(ge=1, le=2**63 - 1, description="Its number among the variant's trials.")
     testbed: str = Field(description="A file in config/testbeds/.")
     spec: RecordedSpec = Field(description="Everything that decides what was measured.")
-    schema_version: Literal[SCHEMA_VERSION] = Field(description="Which keys it has.")
-    seed: int = Field(description="What the order of the dataset's trials was drawn with.")
+    schema_version: int = Field(
+        1, ge=1, le=SCHEMA_VERSION, description="Which keys it has; 1 if it does not say."
+    )
+    seed: int | None = optional(
+        "What the order of the dataset's trials was drawn with; absent before schema version 2."
+    )
     version: str | None = Field(description="What the server's version command printed.")
     started_at: str = Field(
         pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", description="When it began, in UTC."

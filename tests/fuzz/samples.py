@@ -5,13 +5,15 @@ import json
 import polars as pl
 
 from deathmatch.load import roundtrip, wsload_records
+from deathmatch.load.generator import FIRST_WRONG
 
-_COUNTS = dict.fromkeys(roundtrip._head(1, calls=False), 0) | {
-    "roundtrip": 1, "loop": "open", "connections": 8, "offered_rate_rps": "200.000",
+_COUNTS = dict.fromkeys(roundtrip._HEAD, 0) | {
+    "roundtrip": roundtrip.VERSION, "loop": "open", "connections": 8, "offered_rate_rps": "200.000",
     "offered_duration_us": 2_000_000, "test_duration_us": 1_995_389, "request_bytes": 35,
     "reply_bytes": 77, "reply_begins": "HTTP/1.1.200", "requests": 5, "requests_offered_window": 5,
     "replies": 4, "replies_offered_window": 4, "reply_rate_offered_window_rps": "2.000",
     "connects": 8, "errors_total": 1, "errors_other": 1, "client_cpu_user_us": 18209,
+    FIRST_WRONG: "",
 }  # fmt: skip
 _HEAD = "".join(f"{name}: {value}\n" for name, value in _COUNTS.items())
 _SERVICE = "service_time 156.672 157.696 1\nservice_time 163.840 164.864 3\n"
@@ -24,11 +26,12 @@ _TIME = {"p99_us": 3, "max_us": 9}
 SUMMARY = json.dumps(
     {
         "connections": {"intended_count": 4, "opened_count": 4, "upgraded_count": 3,
-                        "outcomes_count": {"completed": 3, "refused": 1}},
+                        "outcomes_count": {"completed": 3, "refused": 1},
+                        "most_opening_count": 2, "first_started_us": 1, "last_upgraded_us": 9},
         "messages": {"intended_count": 6, "sent_count": 5, "echoed_count": 4, "lost_count": 1,
-                     "unsent_count": 1, "mismatched_count": 0},
+                     "unsent_count": 1, "mismatched_count": 0, "first_mismatched": None},
         "client": {"lag": _TIME, "cpu_us": 5, "resident_peak_bytes": 7, "loop_busy_share": 0.5,
-                   "limited_by": ["it sent late"]},
+                   "step_us": 0, "hold_us": None, "limited_by": ["it sent late"]},
     },
     indent=2,
 ).encode()  # fmt: skip

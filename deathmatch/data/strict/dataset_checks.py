@@ -98,7 +98,7 @@ def placed(evidence: Evidence) -> Iterator[Finding]:
         if own != (experiment, server, n):
             yield fault("DM-PLACE", trial.where, f"its record is of {own}", BACK)
         # Records of schema version 1 have no seed.
-        if record["seed"] != evidence.dataset.seed:
+        if record.get("seed", evidence.dataset.seed) != evidence.dataset.seed:
             text = f"seed {record['seed']}, and the dataset's is {evidence.dataset.seed}"
             yield fault("DM-SEED", trial.where, text)
 
@@ -163,6 +163,7 @@ def _must_be_alike(trial: Trial) -> Iterator[tuple[str, str, object, object]]:
     """Yield a check, the name of a value, the group that must have the same, and the value."""
     record, spec = trial.record, trial.spec
     experiment, server, *_ = trial.key
+    yield "DM-RECORD", "schema version", "", record.get("schema_version", 1)
     for name, value in spec.items():
         yield "DM-SPEC", name, trial.key[:3], value
     if trial.is_measured:
