@@ -51,7 +51,7 @@ def asked(client: str, experiment: str, port: int, folder: Path, programs: str =
     with log.open("w") as output:
         words = [f"{programs}{words[0]}", *clients.located(words)[1:]]
         subprocess.run(words, stdout=output, stderr=output, cwd=folder, timeout=60)
-    generator.compact(log, False)
+    generator.compact(log)
     try:
         fields = generator.parse(generator.read(log), duration_s)
     except Truncated:
@@ -68,10 +68,12 @@ def summary_of_wsload(
     counts = dict.fromkeys(kinds, 0) | (messages or {})
     return json.dumps({
         "connections": {f"{name}_count": count for name, count in connections.items()}
-        | {"outcomes_count": outcomes},
-        "messages": {f"{name}_count": count for name, count in counts.items()},
+        | {"outcomes_count": outcomes, "most_opening_count": 1, "first_started_us": 1,
+           "last_upgraded_us": 9},
+        "messages": {f"{name}_count": count for name, count in counts.items()}
+        | {"first_mismatched": None},
         "client": {"lag": {"p99_us": 3, "max_us": 9}, "cpu_us": 5, "resident_peak_bytes": 7,
-                   "loop_busy_share": 0.5, "limited_by": limited_by},
+                   "loop_busy_share": 0.5, "step_us": 0, "hold_us": None, "limited_by": limited_by},
     })  # fmt: skip
 
 

@@ -54,16 +54,19 @@ OF_REPLIES = [
     "response_time_avg_us", "transfer_time_avg_us",
     *(f"reply_{part}_bytes" for part in ("header", "content", "footer", "total")),
 ]  # fmt: skip
+_LOOKS_LINE = re.compile(
+    rf"^Time between looks at sockets \[ms\]: longest {_N} mean {_N}$", re.MULTILINE | re.ASCII
+)
 
 # httperf prints this at the first connect(2) that fails with EADDRNOTAVAIL, if the local ports are
 # used up. It counts such connections as `other`.
 _NO_PORT = "httperf: connection failed with unexpected error 99\n"
+_WRONG_LINE = re.compile(r"^Wrong replies: length (\d+) content (\d+)$", re.MULTILINE | re.ASCII)
 _FIRST_WRONG_LINE = re.compile(r"^First wrong reply: ([ -~]*)$", re.MULTILINE | re.ASCII)
 
 # Each pattern must match once, in the report's order; columns are named by the unit of the tables.
 _LINES: list[tuple[str, list[str]]] = [
     (r"Maximum connect burst length: (\d+)", ["connect_burst_connections"]),
-    (rf"Time between looks at sockets \[ms\]: longest {_N} mean {_N}", LOOKS),
     (
         rf"Total: connections (\d+) requests (\d+) replies (\d+) test-duration {_N} s",
         ["connections", "requests", "replies", "test_duration_us"],
@@ -96,7 +99,6 @@ _LINES: list[tuple[str, list[str]]] = [
         r"Reply status: 1xx=(\d+) 2xx=(\d+) 3xx=(\d+) 4xx=(\d+) 5xx=(\d+)",
         [f"replies_{n}xx" for n in range(1, 6)],
     ),
-    (r"Wrong replies: length (\d+) content (\d+)", [WRONG_LENGTH, WRONG_CONTENT]),
     (
         rf"CPU time \[s\]: user {_N} system {_N} \(user {_N}% system {_N}% total {_N}%\)",
         [f"client_cpu_{mode}_us" for mode in ("user", "system")]
@@ -129,7 +131,7 @@ COLUMNS = {
     for column in columns
 } | {
     "reply_rate_offered_window_rps": pl.Float64,
-    **dict.fromkeys(LIGHT, pl.Int64),
+    **dict.fromkeys((*LOOKS, *LIGHT, WRONG_LENGTH, WRONG_CONTENT), pl.Int64),
     FIRST_WRONG: pl.String,
 }
 
@@ -195,6 +197,10 @@ def fields_of(text: str) -> Fields:
     # The last number of a line that is cut may lack digits.
     if not text[position:].startswith("\n"):
         raise Truncated("the last line has no end")
+    for columns, line in ((LOOKS, _LOOKS_LINE), ((WRONG_LENGTH, WRONG_CONTENT), _WRONG_LINE)):
+        found = line.search(text)
+        for column, value in zip(columns, found.groups() if found else (None, None)):
+            fields[column] = None if value is None else _value(column, value)
     fields |= dict.fromkeys(LIGHT)
     first = _FIRST_WRONG_LINE.search(text)
     fields[FIRST_WRONG] = first and first[1]
@@ -218,7 +224,7 @@ def _agree(fields: Fields, text: str) -> None:
     ]  # fmt: skip
     of_all = fields["errors_total"]
     generator.equal("errors by kind", sum(fields[name] for name in errors), "all errors", of_all)
-    wrong = fields[WRONG_LENGTH] + fields[WRONG_CONTENT]
+    wrong = (fields[WRONG_LENGTH] or 0) + (fields[WRONG_CONTENT] or 0)
     generator.at_least(
         "the replies with 2xx", fields["replies_2xx"], "the wrong ones of them", wrong
     )

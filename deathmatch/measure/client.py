@@ -343,7 +343,7 @@ def check_answers(context: Context) -> Check:
         log = Path(folder, "few.txt")
         offered = offer(context, rate_rps, duration_s, log)
         for load in loads(offered):
-            context.generator.compact(log.with_name(load["log"]), False)
+            context.generator.compact(log.with_name(load["log"]))
         known = fields(context, offered, duration_s, log.parent)
         first = log.with_name(loads(offered)[0]["log"])
         whole = known is not None or context.generator.refuses
