@@ -133,15 +133,16 @@ def _times(report: Texts, tested_us: int) -> dict[str, pl.DataFrame]:
 
 
 def _mean_us(times: pl.DataFrame) -> int | None:
-    counted = times["count"].sum()
-    return round((times["time_us"] * times["count"]).sum() / counted) if counted else None
+    return _rounded(histogram.statistics(times)["mean"])
+
+
+def _rounded(us: float | None) -> int | None:
+    return None if us is None else round(us)
 
 
 def _connections(whole: Fields, times: dict[str, pl.DataFrame]) -> Fields:
     bins = times["connection_time"]
-    mean_us, counted = _mean_us(bins), bins["count"]
-    # As integers, the squares of a long overload exceed 64 bits.
-    squares = 0 if mean_us is None else ((bins["time_us"] - float(mean_us)) ** 2 * counted).sum()
+    found = histogram.statistics(bins)
     rate = _per_s(whole, whole["connects"])
     return {
         "connections": whole["connects"],
@@ -149,10 +150,10 @@ def _connections(whole: Fields, times: dict[str, pl.DataFrame]) -> Fields:
         "connection_rate_rps": rate,
         "connection_period_us": round(1e6 / rate) if rate else None,
         "connection_time_min_us": bins["time_us"].min(),
-        "connection_time_avg_us": mean_us,
-        "connection_time_max_us": bins["time_us"].max(),
-        "connection_time_median_us": histogram.quantile_us(bins, 0.5),
-        "connection_time_stddev_us": mean_us and round((squares / counted.sum()) ** 0.5),
+        "connection_time_avg_us": _rounded(found["mean"]),
+        "connection_time_max_us": found["max"],
+        "connection_time_median_us": found["p50"],
+        "connection_time_stddev_us": _rounded(found["stddev"]),
         "connect_time_avg_us": _mean_us(times["connect_time"]),
         "connection_length_replies": (
             whole["replies"] / whole["connects"] if whole["connects"] else None
