@@ -192,6 +192,11 @@ def spoiled(name: str, how: str) -> pl.DataFrame:
     points = written(name, None)
     if how == "one trial":
         return points.filter(n=1)
+    ends = {"nothing counts": search.CLIENT, "nothing was answered": search.REFUSED}
+    if how in ends and "probe" in points.columns:
+        points = points.with_columns(
+            outcome=pl.when(outcome=search.FOUND).then(pl.lit(ends[how])).otherwise("outcome")
+        )
     if how == "nothing counts" and "client_limited" in points.columns:
         return points.with_columns(client_limited=True, limit=pl.lit("client"))
     if how == "nothing was answered":

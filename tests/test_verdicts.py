@@ -131,7 +131,7 @@ def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
 
 def crash(old_dies: bool, new_dies: bool, descriptors: int) -> list[dict]:
     state = {True: "died: exit status 1", False: "ran"}
-    known = {"backlog": 128, "somaxconn": 4096, RATE: 10_000, "server_descriptors_max": descriptors}
+    known = {"idle_connections": 900, RATE: 10_000, "server_descriptors_max": descriptors}
     servers = {"tornado-1": old_dies, "tornado": new_dies}
     return [
         {"server": server, "readiness": mechanism, **known,
@@ -141,7 +141,8 @@ def crash(old_dies: bool, new_dies: bool, descriptors: int) -> list[dict]:
 
 
 def test_a_claim_is_decided_on_the_release_of_its_time_and_on_todays(plant):
-    found = plant("backlog", crash(old_dies=True, new_dies=False, descriptors=2000), trials=DEATHS)
+    rows = crash(old_dies=True, new_dies=False, descriptors=2000)
+    found = plant("select-overload", rows, trials=DEATHS)
     died, cured = found["walkin-select-dies-under-overload"], found["walkin-epoll-does-not-die"]
     assert (died.then.verdict, died.now.verdict) == (judging.REPLICATED, judging.NOT)
     assert not died.same and died.then.sides[0].what.startswith("Tornado 1.2.1, ")
@@ -153,29 +154,14 @@ def test_a_claim_is_decided_on_the_release_of_its_time_and_on_todays(plant):
 
 
 def test_a_sweep_that_opens_few_descriptors_says_nothing_of_select(plant):
-    found = plant("backlog", crash(old_dies=True, new_dies=False, descriptors=300), trials=DEATHS)
+    rows = crash(old_dies=True, new_dies=False, descriptors=300)
+    found = plant("select-overload", rows, trials=DEATHS)
     row = found["walkin-select-dies-under-overload"]
     assert (row.then.verdict, row.now.verdict) == (judging.REPLICATED, judging.UNREACHED)
     assert "out of select's range" in row.now.why and "there: 0 " in row.now.why
     assert [need.met for need in row.now.needs] == [False]
     # The descriptors at the moment of a death are unknown.
     assert [need.met for need in row.then.needs] == [True]
-
-
-@pytest.mark.parametrize(
-    ("server_cpus", "verdict"), [([0, 1], judging.UNREACHED), ([0, 2], judging.NOT)]
-)
-def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, verdict):
-    rate = {RATE: 40_000, "configuration": "parsing", "duration_us": 3_000_000}
-    found = plant(
-        "dynamic",
-        [
-            {"server": "node", "schedulers": "one", REPLY: 9000, **rate},
-            {"server": "node", "schedulers": "all", REPLY: 6000, **rate},
-        ],
-        {"server_cpus": server_cpus, "client_cpus": [1]},
-    )
-    assert found["ostinelli-node-gains-from-processes"].now.verdict == verdict
 
 
 OVERLOADED = (("mochiweb-otp29", "defaults"), ("node", "parsing"), ("tornado", None))
@@ -213,15 +199,12 @@ def test_a_difference_is_accounted_for_by_what_removes_more_than_half_of_it(plan
 
 
 def test_a_client_limited_point_is_not_missing(plant):
-    servers = ("cherrypy", "webpy-modwsgi", "django-modwsgi", "tornado")
-    found = plant("single-thread", [
-        {"server": s, "configuration": configuration, RATE: 9000, REPLY: 1000.0 * n, "backlog": 128,
-         "client_limited": s == "django-modwsgi"}
-        for n, (s, configuration) in enumerate(
-            zip(servers, ("production", "daemon", "daemon", None)), 1
-        )
+    found = plant("dynamic", [
+        {"server": "applications", "configuration": application, "variant": application,
+         RATE: 9000, REPLY: 1000.0, "client_limited": application == "node"}
+        for application in ("cowboy", "mochiweb", "node", "tornado")
     ])  # fmt: skip
-    row = found["walkin-chart-order"]
+    row = found["ostinelli-big-applications-flatten"]
     assert row.now.verdict == judging.UNREACHED and "client-limited" in row.now.why
 
 

@@ -126,7 +126,7 @@ def verdict(dataset: str, claim: Claim, when: str) -> Verdict:
     unmet = [need for need in needs if not need.met]
     if unmet and (
         word != NOT_RUN
-        or all(rows is not None for rows in _compared(dataset, claim, when, selecting.points))
+        or all(rows is not None for rows in _compared(dataset, claim, when))
     ):
         word = judging.UNREACHED
         why = ". ".join(f"needed: {need.needed}; there: {need.there}" for need in unmet)
@@ -161,10 +161,6 @@ def _needs(dataset: str, claim: Claim, when: str, decided: Judgement) -> Iterato
         absent = comparing.why_absent(dataset, claim.experiment, part)
         reached = judging.together([part]).verdict == judging.REPLICATED
         yield Need(one.what, there or absent, reached)
-    if claim.cpus:
-        own = _free_cpus(dataset, claim, when)
-        text = f"{claim.cpus} CPUs of the server on which no client runs"
-        yield Need(text, "not recorded" if own is None else str(own), (own or 0) >= claim.cpus)
     if decided.lacks == judging.DURATION:
         least_s = max(one.least_s for one in claim.compared(when))
         yield Need(f"points of {least_s} s or more", "shorter ones", met=False)
@@ -172,25 +168,11 @@ def _needs(dataset: str, claim: Claim, when: str, decided: Judgement) -> Iterato
         yield Need(*_LACKS[decided.lacks], met=False)
 
 
-def _free_cpus(dataset: str, claim: Claim, when: str) -> int | None:
-    """Return the most CPUs that a compared server had without a client; None if unknown."""
-    own = [
-        len({*server} - {*(client or ())})
-        for frame in _compared(dataset, claim, when, selecting.trials)
-        if frame is not None
-        for server, client in frame.select("server_cpus", "client_cpus").rows()
-        if server is not None
-    ]
-    return max(own, default=None)
-
-
-def _compared(
-    dataset: str, claim: Claim, when: str, table: Callable
-) -> Iterator[pl.DataFrame | None]:
+def _compared(dataset: str, claim: Claim, when: str) -> Iterator[pl.DataFrame | None]:
     """Return the rows of each side of each comparison; None for a side without rows."""
     for one in claim.compared(when):
         for selector in one.sides:
-            yield selecting.selected(dataset, claim.experiment, selector, table)
+            yield selecting.selected(dataset, claim.experiment, selector)
 
 
 def _sides(dataset: str, experiment: str, decided: Judgement) -> tuple[Side, ...]:

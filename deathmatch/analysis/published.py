@@ -84,7 +84,8 @@ class Claim(Spec):
     basis: Literal["size", "stated", "words", "direction", "equivalence"]
     text: str = Field(min_length=20)
     published: dict[Literal["a", "b"], dict[str, str | int | bool]] = Field(default_factory=dict)
-    cpus: int = Field(0, ge=0)
+    # Asks for nothing; three frozen rules have it.
+    cpus: Literal[0] = 0
     now: Many[Comparison] = Field(min_length=1)
     then: Many[Comparison] = ()
     condition: Many[Comparison] = ()
