@@ -6,7 +6,7 @@ tested together. The head of claims.toml explains the rest.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import polars as pl

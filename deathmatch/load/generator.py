@@ -115,11 +115,14 @@ def checked(fields: Fields, columns: Mapping[str, Any]) -> Fields:
     """
     for name, value in fields.items():
         kind = columns.get(name)
-        if value is None or kind is None or not kind.is_numeric():
+        if value is None or kind is None:
             continue
-        wanted = int if kind.is_integer() else int | float
-        # A comparison with NaN is false.
-        fits = isinstance(value, wanted) and not isinstance(value, bool) and 0 <= value <= MOST
+        if kind.is_numeric():
+            wanted = int if kind.is_integer() else int | float
+            # A comparison with NaN is false.
+            fits = isinstance(value, wanted) and not isinstance(value, bool) and 0 <= value <= MOST
+        else:
+            fits = isinstance(value, str) or str(kind) != "String"
         if not fits:
             raise Truncated(f"{name} cannot be {str(value)[:40]}")
     return fields

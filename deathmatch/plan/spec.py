@@ -10,10 +10,12 @@ Item = TypeVar("Item", bound=Hashable)
 # A TOML array, kept as a tuple.
 Many = Annotated[tuple[Item, ...], Field(strict=False)]
 
-Level = str | int
+# An integer that a table holds.
+Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Level = str | Whole
 
 # A level of a factor: it becomes part of a folder's name and a word of commands.
-FactorLevel = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] | int
+FactorLevel = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] | Whole
 FactorName = Annotated[
     str,
     Field(

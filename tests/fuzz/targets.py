@@ -7,12 +7,8 @@ and where; whatever else it raises is a fault.
 import contextlib
 import functools
 import io
-import json
 import math
-import random
-import tarfile
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +17,9 @@ from typing import Any
 import polars as pl
 import yaml
 from conftest import ROOT
-from fuzz import mutations
+from fuzz.mutations import TEXTS, text
 from fuzz.samples import ROUNDTRIP, SUMMARY, TIMES
+from hypothesis import strategies as st
 
 from deathmatch.agent import diag, kernel, wire
 from deathmatch.analysis import published
@@ -45,7 +42,7 @@ class Target:
     """`share`: of how many inputs of a fast one it gets one, being slow."""
 
     name: str
-    make: Callable[[random.Random], Any]
+    inputs: st.SearchStrategy
     check: Check
     share: int = 1
 
@@ -55,14 +52,6 @@ def told(error: UserError) -> None:
     assert error.what.strip() and error.where.strip(), repr(error)
     # What it quotes of a huge input is not all of it.
     assert len(str(error)) < 20_000, f"a message of {len(str(error))} characters"
-
-
-def of_texts(*seeds: bytes) -> Callable[[random.Random], bytes]:
-    return functools.partial(mutations.text, seeds=seeds)
-
-
-def of_values(*seeds: Any) -> Callable[[random.Random], Any]:
-    return functools.partial(mutations.value, seeds=seeds)
 
 
 def sound(fields: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
@@ -129,10 +118,9 @@ def trial_copy() -> Path:
     return folder
 
 
-def trial_json(value: Any) -> None:
+def trial_json(content: bytes) -> None:
     """A record gives rows that fit the tables, or is refused with its name."""
     file = trial_copy() / "trial.json"
-    content = value if isinstance(value, bytes) else json.dumps(value).encode()
     file.write_bytes(content)
     try:
         found = records.read(file)
@@ -142,21 +130,6 @@ def trial_json(value: Any) -> None:
     for table, rows in made.items():
         frame = pl.DataFrame(rows, tables.columns(found["experiment"], table), orient="row")
         tables.check(frame, found["experiment"], table, "here")
-
-
-def settings(kind: str) -> Callable[[random.Random], bytes]:
-    """Return a maker of files of a kind: a real one with its text changed, or its values."""
-    paths = sorted(ROOT.glob(PLACES[kind].format("*")))
-    texts = [path.read_bytes() for path in paths]
-    values = [tomllib.loads(each.decode()) for each in texts]
-
-    def make(chance: random.Random) -> bytes:
-        if chance.random() < 0.3:
-            return mutations.text(chance, texts)
-        made = mutations.toml(mutations.value(chance, values))
-        return made.encode(errors="surrogatepass")
-
-    return make
 
 
 def settings_file(kind: str) -> Check:
@@ -231,28 +204,9 @@ def config_yaml(content: bytes) -> None:
         try:
             cli_config.check_file(file)
             value = yaml.safe_load(content)
+            cli_config.study(cli_config.settings(value))
         except UserError as error:
-            return told(error)
-    configuration(value)
-
-
-def configuration(value: dict) -> None:
-    try:
-        cli_config.study(cli_config.settings(value))
-    except UserError as error:
-        told(error)
-
-
-def words(chance: random.Random) -> list[str]:
-    """Return a command of the study with arguments, some of them not such as it expects."""
-    name = chance.choice([*COMMANDS, chance.choice(mutations.TEXTS)])
-    seeds = ["--dataset", "--servers=yaws", "quick", "reference", "null", "--help", "--json",
-             "--connections", "10", "--dataset=quick", "--testbed", "netns"]  # fmt: skip
-    given = [
-        chance.choice(seeds) if chance.random() < 0.5 else chance.choice(mutations.TEXTS)
-        for _ in range(chance.randrange(4))
-    ]
-    return [name, *given]
+            told(error)
 
 
 def command(given: list[str]) -> None:
@@ -270,14 +224,6 @@ def command(given: list[str]) -> None:
         assert ended.code in (0, 2) or str(ended.code).startswith("deathmatch")
 
 
-CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-SERVED = CONFIG | {"servers": ["null", "yaws"], "experiments": "backlog"}
-RECORDS = [json.loads((TRIAL / "trial.json").read_text())]
-for experiment in ("readiness", "storage"):
-    # The first of the dataset that git holds.
-    with tarfile.open(ROOT / "data" / "reference" / experiment / "raw.tar.xz") as archive:
-        member = next(each for each in archive if each.name.endswith("/trial.json"))
-        RECORDS.append(json.load(archive.extractfile(member)))
 NETLINK = [
     diag._HEADER.pack(16 + 72, 20, 2, 1, 0) + bytes([10, 10, 0, 0])
     + diag._IDENTITY.pack(8080, 0, b"\x7f\0\0\1", b"", b"") + diag._QUEUES.pack(0, 3, 128),
@@ -286,27 +232,38 @@ NETLINK = [
 PROC = [Path("/proc/self/net", name).read_bytes() for name in kernel.COUNTED]
 REPORTS = [file.read_bytes() for file in sorted(TRIAL.glob("httperf-*.txt"))]
 
+WORDS = [*COMMANDS, "--dataset", "--servers=yaws", "quick", "null", "--help", "--json", "--testbed"]
+
+
+def seeds(pattern: str) -> list[bytes]:
+    """Return the project's files of a pattern."""
+    return [path.read_bytes() for path in sorted(ROOT.glob(pattern))]
+
+
 TARGETS = [
-    Target("httperf", of_texts(*REPORTS), report(httperf.GENERATOR, decoded)),
-    Target("roundtrip", of_texts(*ROUNDTRIP), report(roundtrip.GENERATOR, decoded)),
+    Target("httperf", text(*REPORTS), report(httperf.GENERATOR, decoded)),
+    Target("roundtrip", text(*ROUNDTRIP), report(roundtrip.GENERATOR, decoded)),
     Target(
-        "wsload", of_texts(SUMMARY),
+        "wsload", text(SUMMARY),
         report(wsload.GENERATOR, lambda content: wsload.Report(decoded(content), TIMES)), 4,
     ),
-    Target("samples", of_texts((TRIAL / "samples.csv").read_bytes()), samples_csv, 20),
-    Target("trial", of_values(*RECORDS), trial_json, 10),
-    Target("trial-text", of_texts((TRIAL / "trial.json").read_bytes()), trial_json, 10),
-    *(Target(kind, settings(kind), settings_file(kind), 4) for kind in files.MODELS),
-    Target("claims", of_texts(published.CLAIMS.read_bytes()), read_by(claims), 100),
+    Target("samples", text((TRIAL / "samples.csv").read_bytes()), samples_csv, 20),
+    Target("trial", text((TRIAL / "trial.json").read_bytes()), trial_json, 10),
+    *(
+        Target(kind, text(*seeds(PLACES[kind].format("*"))), settings_file(kind), 4)
+        for kind in files.MODELS
+    ),
+    Target("claims", text(*seeds("data/published/claims.toml")), read_by(claims), 100),
     Target(
-        "client", of_texts(*(p.read_bytes() for p in ROOT.glob("clients/*/client.toml"))),
+        "client", text(*seeds("clients/*/client.toml")),
         read_by(functools.partial(registry.read, "mine")),
     ),
-    Target("agent", of_texts(wire.line({"id": 1, "verb": "run", "words": ["a"]})), agent_line),
-    Target("netlink", of_texts(*NETLINK, b"".join(NETLINK)), netlink),
-    Target("counters", of_texts(*PROC), counters),
-    Target("strace", of_texts(b"  time calls\n  12 read\n 4 write\n----\n 16 total\n"), strace),
-    Target("config-file", of_texts((ROOT / "config/config.yaml").read_bytes()), config_yaml, 100),
-    Target("config", of_values(CONFIG, SERVED), configuration, 20),
-    Target("command", words, command, 4),
+    Target("agent", text(wire.line({"id": 1, "verb": "run", "words": ["a"]})), agent_line),
+    Target("netlink", text(*NETLINK, b"".join(NETLINK)), netlink),
+    Target("counters", text(*PROC), counters),
+    Target("strace", text(b"  time calls\n  12 read\n 4 write\n----\n 16 total\n"), strace),
+    Target("config", text(*seeds("config/config.yaml")), config_yaml, 20),
+    Target(
+        "command", st.lists(st.sampled_from(WORDS + TEXTS), min_size=1, max_size=4), command, 4
+    ),
 ]  # fmt: skip

@@ -3,20 +3,19 @@
     ./shell pytest -m fuzz                                 # some hundred inputs each
     FUZZ_INPUTS=1000000 ./shell pytest -m fuzz -k httperf  # a million
 
-Input number N of a target is always the same; a failure names it. A case that was found is an
-ordinary test beside the others of its module.
+The inputs of a target are always the same. A case that was found is an ordinary test in the module
+that reads it.
 """
 
 import os
-import random
 import signal
 
 import pytest
 from fuzz.targets import TARGETS, Target
+from hypothesis import HealthCheck, given, settings
 
 INPUTS = int(os.environ.get("FUZZ_INPUTS", "300"))
-FIRST = int(os.environ.get("FUZZ_FIRST", "0"))
-# An input that takes longer, on however busy a machine, never ends.
+# A target that takes longer for an input, on however busy a machine, never ends.
 HUNG_S = 300
 
 
@@ -28,12 +27,17 @@ def _hung(*_: object) -> None:
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_every_input_gives_a_sound_value_or_an_error_that_says_where(target: Target):
     signal.signal(signal.SIGALRM, _hung)
-    for number in range(FIRST, FIRST + max(20, INPUTS // target.share)):
-        given = target.make(random.Random(f"{target.name} {number}"))
+
+    @settings(
+        max_examples=max(20, INPUTS // target.share), derandomize=True, database=None,
+        deadline=None, suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(target.inputs)
+    def check(one):
         signal.alarm(HUNG_S)
         try:
-            target.check(given)
-        except Exception as error:
-            pytest.fail(f"input {number} of {target.name}, {str(given)[:2000]!r}: {error!r}")
+            target.check(one)
         finally:
             signal.alarm(0)
+
+    check()
