@@ -270,7 +270,6 @@ def test_deaths_and_the_rates_of_them():
     assert found.rows() == [("epoll", 1, 0, None, 3000, 0), ("select", 2, 1, 6000, 1024, 30)]
     (row,) = readiness.deaths_by_rate(crashes()).to_dicts()
     assert (row["readiness"], row[RATE], row["died"], row["trials"]) == ("select", 6000, 1, 2)
-    assert readiness.overload_ratio(crashes(), "Tornado").estimate == pytest.approx(5 / 3)
 
 
 def test_system_calls_with_the_fewest_and_the_most_idle():

@@ -39,7 +39,8 @@ def rules_hash(dataset: str) -> str:
         "claims": [one.model_dump(**written) for one in published.claims()],
         "findings": [one.model_dump(**written) for one in findings.load()],
         "untested": not_tested(),
-        "plan": files.dataset(dataset).model_dump(**written),
+        # Whether trials may still be added decides nothing.
+        "plan": files.dataset(dataset).model_dump(**written, exclude={"frozen"}),
     }
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
 

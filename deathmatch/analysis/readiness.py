@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from deathmatch.analysis import phrases, stats
-from deathmatch.analysis.by_trial import counted, shared_rounds, values
+from deathmatch.analysis.by_trial import counted, shared_rounds
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import NO_TRIAL, Interval
-from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED, REPLY_RATE_OVERLOAD
+from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED
 
 IDLE = "idle_connections"
 MECHANISMS = ["select", "poll", "epoll", "io_uring"]
@@ -142,17 +142,6 @@ def below_by_chance(changes: list[Level]) -> float:
     """Return how many of `cost_changes` have a range of trials below 0 by chance alone."""
     trials = (max(2, level.per_idle_ns.trials) for level in changes)
     return sum((1 - stats.range_coverage(count)) / 2 for count in trials)
-
-
-def overload_ratio(crash: pl.DataFrame, title: str) -> Interval:
-    """Return the interval of a runtime's reply rate in overload on epoll over that on select.
-
-    Trials are paired by round.
-    """
-    rates = values(crash.filter(title=title), REPLY_RATE_OVERLOAD, ["readiness"])
-    mechanism = pl.col("readiness")
-    name = REPLY_RATE_OVERLOAD.name
-    return stats.ratio(rates, mechanism == "epoll", mechanism == "select", name)
 
 
 def system_calls(trials: pl.DataFrame) -> pl.DataFrame:
