@@ -125,8 +125,7 @@ def verdict(dataset: str, claim: Claim, when: str) -> Verdict:
     word, why = decided.verdict, ""
     unmet = [need for need in needs if not need.met]
     if unmet and (
-        word != NOT_RUN
-        or all(rows is not None for rows in _compared(dataset, claim, when))
+        word != NOT_RUN or all(rows is not None for rows in _compared(dataset, claim, when))
     ):
         word = judging.UNREACHED
         why = ". ".join(f"needed: {need.needed}; there: {need.there}" for need in unmet)

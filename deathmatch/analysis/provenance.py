@@ -45,12 +45,15 @@ def difference(usual: Testbed | None, sources: list[str]) -> str:
 
     `usual` is the `usual_testbed` of the paper's dataset; `sources` as for `sentence`. A figure
     with trials of the usual testbed names only other machines and kernels, since its rows name the
-    testbed. Empty if no trial of the tables recorded its machine.
+    testbed; of several kinds of CPU it says how many. Empty if no trial recorded its machine.
     """
     frames = [frame.select(TESTBED) for path in sources if (frame := _trials(path)) is not None]
     kinds = testbeds(pl.concat(frames)) if frames else []
     if not kinds or usual is None:
         return ""
+    processors = {(bed, cpu) for bed, _, cpu, _ in kinds}
+    if len(processors) > 1 and {bed for bed, _ in processors} == {usual[0]}:
+        return f"Measured on {len(processors)} kinds of CPU."
     if usual not in kinds:
         return f"Measured on {testbeds_text(kinds)}."
     others = [kind for kind in kinds if kind[1:] != usual[1:]]
@@ -120,8 +123,8 @@ def cannot(trials: pl.DataFrame) -> str:
             "Server and clients are machines of their own, joined by one link. Another link, "
             "another network card and another number of cores may change the results."
         )
-    known = trials.drop_nulls("cpu")["cpu"]
-    cpu = known[0] if len(known) else "unknown"
+    known = trials["cpu"].drop_nulls().unique()
+    cpu = f"of {len(known)} kinds" if len(known) > 1 else (*known, "unknown")[0]
     return (
         f"Client and server run on one machine of {cpus(trials)} CPUs ({cpu}) over a virtual link. "
         "This compares variants of one server and shows mechanisms in the kernel's counters. It "

@@ -6,7 +6,7 @@ import polars as pl
 from deathmatch.analysis.findings import REFERENCE, Result, Shown
 from deathmatch.paper.theme import GREY, PALETTE, axes
 
-_COLUMNS, _WIDTH, _ROW = 3, 185, 34
+_COLUMNS, _WIDTH, _ROW = 3, 185, 30
 THEIRS = "posts"
 _SCHEMA = {
     "what": pl.String, "of": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64,

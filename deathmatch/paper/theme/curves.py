@@ -9,7 +9,7 @@ from deathmatch.paper.theme import axes, parts
 from deathmatch.paper.theme.axes import GREY, PALETTE
 
 # Pixels of a row of `dots`.
-_ROW = 19
+_ROW = 18
 
 
 def lines(
