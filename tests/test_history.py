@@ -116,7 +116,7 @@ def test_the_chart_has_a_panel_for_each_system_and_a_colour_for_each_runtime():
     assert charts.over_years(frame.clear(), "CPU") is None
 
 
-RATE_RPS = 2000
+RATE_RPS = 1000
 CHAPTER = "paper/years/notebooks/09-history.ipynb"
 
 
@@ -124,15 +124,15 @@ CHAPTER = "paper/years/notebooks/09-history.ipynb"
 def two_releases(shared_tree: Tree, miniature: str) -> Tree:
     """A tree with a dataset of two releases of Tornado that searched for no capacity.
 
-    Their trials are those that the miniature has of the same load.
+    Their trials are the miniature's.
     """
     tree = shared_tree
-    tree.dataset("years", ["tornado"], [2000], 5, trials=3, experiment="history")
+    tree.dataset("years", ["tornado"], [RATE_RPS], 5, trials=3, experiment="history")
     tree.replace("config/datasets/years.toml", "seed = 1", "seed = 1\nfrozen = true")
     folder = tree.path / "data" / "years" / "history"
     folder.mkdir(parents=True)
     for table in TABLES:
-        frame = tables.read(miniature, "single-thread", table)
+        frame = tables.read(miniature, "history", table)
         frame = frame.filter(pl.col("server").is_in(["tornado-1", "tornado"]))
         if "offered_rate_rps" in frame.columns:
             # A rate that both were offered.
