@@ -448,13 +448,14 @@ def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path
 def test_a_caption_names_the_testbed_if_it_differs_from_that_of_the_dataset(tmp_path, monkeypatch):
     monkeypatch.setattr("deathmatch.data.table_files.ROOT", tmp_path)
 
-    def measured(experiment: str, beds: list[str], kernels: list[str], dataset: str = "mine"):
+    def measured(experiment: str, beds: list[str], kernels: list[str], dataset: str = "mine",
+                 cpus: str | list[str] = "Sempron"):  # fmt: skip
         """Write a table of trials; return the path of the points that it stands for."""
         folder = tmp_path / "data" / dataset / experiment
         folder.mkdir(parents=True)
         pl.DataFrame(
             {"server": "a", "variant": "v", "testbed": beds, "cpus": 2, "outcome": "measured",
-             "cpu": "Sempron", "kernel": kernels}
+             "cpu": cpus, "kernel": kernels}
         ).write_parquet(folder / "trials.parquet")  # fmt: skip
         return f"data/{dataset}/{experiment}/points.parquet"
 
@@ -479,6 +480,8 @@ def test_a_caption_names_the_testbed_if_it_differs_from_that_of_the_dataset(tmp_
     with_other = provenance.difference(most, [usual, other_dataset])
     assert with_other == "Measured also on testbed netns: 2 CPUs (Sempron), Linux 5.4."
     assert provenance.usual_testbed("nothing") is None
+    kinds = measured("history", ["netns"] * 2, ["6.1"] * 2, cpus=["Sempron", "Xeon"])
+    assert provenance.difference(most, [kinds]) == "Measured on 2 kinds of CPU."
     # No trial ran, so none recorded its machine.
     unrecorded = tmp_path / slow_bed.replace("points", "trials")
     pl.read_parquet(unrecorded).with_columns(cpu=pl.lit(None, pl.String)).write_parquet(unrecorded)

@@ -51,8 +51,8 @@ def difference(usual: Testbed | None, sources: list[str]) -> str:
     kinds = testbeds(pl.concat(frames)) if frames else []
     if not kinds or usual is None:
         return ""
-    processors = {(bed, cpu) for bed, _, cpu, _ in kinds}
-    if len(processors) > 1 and {bed for bed, _ in processors} == {usual[0]}:
+    beds, processors = ({kind[place] for kind in kinds} for place in (0, 2))
+    if beds == {usual[0]} and len(processors) > 1:
         return f"Measured on {len(processors)} kinds of CPU."
     if usual not in kinds:
         return f"Measured on {testbeds_text(kinds)}."
